@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import suppress
 from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
@@ -71,7 +70,10 @@ def origins(name: str) -> list[str]:
     """As browsers write them: Django compares letter by letter."""
     found = []
     for one in names(name):
-        parts = urlsplit(one)
+        try:
+            parts = urlsplit(one)
+        except ValueError:  # of a bracket that is not closed
+            parts = urlsplit("")
         more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
         if parts.scheme not in ("http", "https") or not parts.netloc or more:
             raise _refused(f"{name}={one}", "it is no origin", "write it like https://tuning.example.org")
@@ -106,23 +108,24 @@ def database(name: str) -> dict[str, Any] | None:
         return None
     try:
         found: dict[str, Any] = dict(dj_database_url.parse(value))
-        if found["ENGINE"].endswith("postgresql"):
-            _check_driver(name)
-            found["OPTIONS"] = {**UNANSWERED, **found.get("OPTIONS", {})}
-        return found
+        if not found["ENGINE"].endswith("postgresql"):
+            raise ValueError
     except ValueError:
         raise _refused(
-            name, "it is no address of a database", "write it like postgres://user:password@host/name"
+            name,
+            "it is no address of a PostgreSQL database",
+            "write it like postgres://user:password@host/name; without it the site has a file in DATA_DIR",
         ) from None
+    _check_driver(name)
+    return {**found, "OPTIONS": {**UNANSWERED, **found.get("OPTIONS", {})}}
 
 
 def _check_driver(name: str) -> None:
     """Of PostgreSQL: where there is none Django ends every command with a traceback."""
-    for driver in ("psycopg", "psycopg2"):
-        with suppress(ImportError):
-            import_module(driver)
-            return
-    raise _refused(name, "no driver for PostgreSQL is installed", f'{PIP} "psycopg[binary]"')
+    try:
+        import_module("psycopg")
+    except ImportError:
+        raise _refused(name, "no driver for PostgreSQL is installed", f'{PIP} "psycopg[binary]"') from None
 
 
 def queue(name: str) -> str:

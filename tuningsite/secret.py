@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from apps.core.errors import ANOTHERS
+
 
 @contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
@@ -39,4 +41,7 @@ def secret_key(path: Path) -> str:
                     partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
-    return path.read_text().strip()
+    try:
+        return path.read_text().strip()
+    except PermissionError:  # of a site that root started once
+        raise SystemExit(ANOTHERS.format(file=path, folder=path.parent)) from None

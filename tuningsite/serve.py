@@ -11,9 +11,11 @@ from __future__ import annotations
 import io
 import logging
 import os
+import sys
 import tempfile
 from contextlib import suppress
 from http import HTTPStatus
+from importlib import import_module
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
@@ -224,6 +226,7 @@ class SpoolingServer(Server):  # type: ignore[misc]
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
+        sys.path[:] = [place for place in sys.path if place != "."]  # Daphne's
         super().__init__(*args, **{**options, "websocket_max_message_size": 0})
 
     def create_application(self, protocol: Any, scope: dict[str, Any]) -> Any:
@@ -251,6 +254,9 @@ def main() -> None:
     ws_protocol.WebSocketFactory.protocol = Line
     CommandLineInterface.server_class = SpoolingServer
     tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)  # on the disk that the networks are on; /tmp may be memory
+    import_module(
+        "tuningsite.asgi"
+    )  # Daphne would look for it, and for what it imports, in the current directory first
     CommandLineInterface.entrypoint()
 
 

@@ -170,6 +170,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
 # A browser sends cookies to all ports of their host: two sites there must not take, or replace, each other's.
 _SITE = digest("cookies", SECRET_KEY)[:8]
+QUEUES = f"tuningsite-{_SITE}"  # so must two on one server of queues
 SESSION_COOKIE_NAME, CSRF_COOKIE_NAME, KNOWN_COOKIE_NAME, TOLD_COOKIE_NAME = (
     f"{name}_{_SITE}" for name in ("sessionid", "csrftoken", "signed_in_here", "told")
 )

@@ -46,7 +46,9 @@ def _of(owner: Any, file: str, ending: str, stored: Stored) -> tuple[Network, bo
     if converted is not None:
         if converted.state != Network.State.REJECTED:
             return converted, False
-        # Anew: what it was converted to is swept away.
+        # Anew: what it was converted to is swept away, and so is what was uploaded as something else and is this very file.
+        twins = rows.filter(owner=owner, sha256=source, state=Network.State.REJECTED)
+        twins.exclude(pk=converted.pk).delete()
         Network.objects.filter(pk=converted.pk).update(sha256=source, size=stored.size)
     kind = {"source": source, "file_name": _kept_name(file)}
     shown = {"name": _shown(file, ending), "size": stored.size}

@@ -7,6 +7,12 @@ from http import HTTPStatus
 LONGEST = 200
 """Letters of a value: it may be all that a form brought, and what is said of it is kept until somebody reads it."""
 
+ANOTHERS = (
+    "{file} is another user's. Next step: start the site as the one that it belongs to, or hand over all of {folder} "
+    "(chown -R)."
+)
+"""Of a file that this user may not open."""
+
 
 class Refused(Exception):
     """A user's mistake: the bad value, the reason, and what to do next. Nothing was changed. `status` is of an answer

@@ -86,10 +86,10 @@ class Line:
     @property
     def _timed(self) -> list[tuple[float, float | None]]:
         """(seconds end to end, ONNX Runtime's) of its runs that had a library."""
-        told = [(library(run), {line["name"]: line["seconds"] for line in run.baselines}) for run in self.runs]
-        return [
-            (found.seconds, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found and found.clock <= self.clock
+        told = [
+            (library(run, self.clock), {line["name"]: line["seconds"] for line in run.baselines}) for run in self.runs
         ]
+        return [(found.seconds, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found]
 
     @property
     def changes(self) -> list[Point]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -73,8 +74,11 @@ def effects(run: TuningRun) -> list[Effect]:
     return []
 
 
-def library(run: TuningRun) -> Library | None:
-    told = [point for point in run.end_to_end if point.get("seconds") and point.get("verified")]
+def library(run: TuningRun, by: float = math.inf) -> Library | None:
+    """The last one until then, by the run's clock."""
+    told = [
+        point for point in run.end_to_end if point.get("seconds") and point.get("verified") and point["clock"] <= by
+    ]
     if not told:
         return None
     last = told[-1]

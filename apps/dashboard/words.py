@@ -83,7 +83,6 @@ CAUSES = {
     "timeout": "took too long",
     "memory": "out of memory",
     "run": "failed while it ran",
-    "device": "the device failed",
 }
 """Why a configuration has no latency."""
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from apps.operations.orphans import Orphans, adopt
+from apps.operations.orphans import Orphans, adopt, children
 from apps.operations.parts import Part
 
 TICK = 0.1
@@ -19,7 +19,8 @@ LAST = 0.5  # s for orphans after that
 class Launcher:
     """`first` comes up before and goes down after the others, which need it. Call `run` from the main thread.
 
-    `adopts`: this process takes in the orphans of its parts and ends them; it must have no other children.
+    `adopts`: this process takes in the orphans of its parts and ends them. Children that it has already are not its own: a
+    script started them before it became this process.
     """
 
     first: Sequence[Part]
@@ -33,8 +34,10 @@ class Launcher:
     def __post_init__(self) -> None:
         self._orphans: Orphans | None = None
         if self.adopts:
+            before = tuple(children())
             adopt()
-            self._orphans = Orphans(lambda: [part.pid for part in (*self.first, *self.others) if part.pid], self.clock)
+            parts = (*self.first, *self.others)
+            self._orphans = Orphans(lambda: [*before, *(part.pid for part in parts if part.pid)], self.clock)
 
     def catch_signals(self) -> None:
         """From now on Ctrl-C, SIGTERM and a closed terminal, unless `nohup` says that it does not matter, end everything in

@@ -31,7 +31,7 @@ def take(data_dir: Path) -> int:
 
 def noted(data_dir: Path) -> str:
     """What the launcher that has it noted; empty where none has it."""
-    with suppress(FileNotFoundError), (data_dir / "launcher.lock").open() as file:
+    with suppress(FileNotFoundError, PermissionError), (data_dir / "launcher.lock").open() as file:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:

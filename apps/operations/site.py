@@ -34,6 +34,7 @@ def environment(address: Address | None) -> dict[str, str]:
     if address is not None:
         found["BIND"] = address.url().removeprefix("http://")
     found["PYTHONPATH"] = python_path.first(settings.BASE_DIR, found)
+    found["PYTHONSAFEPATH"] = "1"  # what lies where `up` was called is no code of the site's
     return found
 
 

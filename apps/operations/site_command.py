@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, OperationalError, ProgrammingError, connection
 from django.db.migrations.exceptions import MigrationSchemaMissing
 
-from apps.core.errors import Refused
+from apps.core.errors import ANOTHERS, Refused
 from apps.core.full_disk import is_full, refusal
 
 UNREACHED = (
@@ -32,6 +34,8 @@ class SiteCommand(BaseCommand):
         except (OSError, DatabaseError) as error:
             if is_full(error):
                 raise CommandError(str(refusal())) from error
+            if isinstance(error, PermissionError) and Path(str(error.filename)).is_relative_to(settings.DATA_DIR):
+                raise CommandError(ANOTHERS.format(file=error.filename, folder=settings.DATA_DIR)) from error
             if isinstance(error, OperationalError | ProgrammingError | MigrationSchemaMissing):
                 said = str(error).partition("\n")[0]
                 next_step = MAKES_NO_TABLES if _lacks_rights(error) else _next_step()

@@ -33,7 +33,7 @@ def broker() -> dramatiq.Broker:
         for queue in THREADS:
             stub.declare_queue(queue)
         return stub
-    return RedisBroker(client=client(settings.REDIS_URL), middleware=[])  # type: ignore[no-untyped-call]
+    return RedisBroker(client=client(settings.REDIS_URL), middleware=[], namespace=settings.QUEUES)  # type: ignore[no-untyped-call]
 
 
 def send(queue: str, task: str, job_id: str) -> None:

@@ -27,17 +27,13 @@ from apps.tuning.requests.baselines import being_taken, queue_again, taken_later
 from apps.tuning.states import HELD, OVER, State
 from apps.tuning.sweep import discard
 from apps.tuning.transitions import move, tell
-from workers.messages.channel import Wish
+from workers.messages.channel import LeaseLost, Wish
 from workers.messages.events import Event
 from workers.messages.names import ATTEMPTS, QUEUE_OF, READING, TASKS_OF
 
 LEASE = timedelta(seconds=30)
 RENEWAL = timedelta(seconds=5)
 LOG_TAIL = 20_000
-
-
-class LeaseLost(Exception):
-    """Somebody else owns the job now: nothing more may be written for it."""
 
 
 @dataclass

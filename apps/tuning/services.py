@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from apps.core.errors import Refused
 from apps.tuning.journal import write
-from apps.tuning.leases import Claim, LeaseLost, claim, claim_read, conclude, heartbeat
+from apps.tuning.leases import Claim, claim, claim_read, conclude, heartbeat
 from apps.tuning.reconcile import reconcile
 from apps.tuning.requests.artifacts import measured, request_artifact
 from apps.tuning.requests.baselines import request_baselines
@@ -31,3 +31,4 @@ from apps.tuning.requests.runs import TWICE, create_run
 from apps.tuning.requests.shapes import MAX_DIMENSION, choose_shapes
 from apps.tuning.requests.words import request
 from apps.tuning.sweep import forget_uploads, sweep
+from workers.messages.channel import LeaseLost

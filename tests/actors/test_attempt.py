@@ -23,7 +23,8 @@ from tests.processes import eventually
 from workers.actors import attempt, lease
 from workers.actors import journal as actors_journal
 from workers.actors.journal import DatabaseJournal
-from workers.supervision import Ending, LeaseLost
+from workers.messages.channel import LeaseLost
+from workers.supervision import Ending
 
 Claimed = Callable[[Any], Claim]
 

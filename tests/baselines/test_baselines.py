@@ -12,16 +12,17 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from tests.zoo import constant, model_of, quantised, tiny, tiny_residual
 from workers.baselines.arrays import load_reference
 from workers.baselines.inputs import seeded_inputs
-from workers.baselines.onnxruntime import measured
+from workers.baselines.onnxruntime import _nudge_scales, measured
 from workers.baselines.order import Latency, Order
 from workers.baselines.session import OnnxRuntimeSession, refusal
 from workers.baselines.verify import compare
 from workers.networks.inspect import Inspection, Port, inspect
+from workers.networks.precision import stored_by
 
 
 def baseline(order: str) -> tuple[int, dict[str, Any]]:
@@ -207,6 +208,27 @@ def test_a_quantised_network_has_references_operator_by_operator_and_of_other_ro
     assert np.allclose(nudged["y"], plain, rtol=1e-6), "none of these lies halfway between two steps"
     assert not np.array_equal(nudged["y"], plain), "the last scale is another"
     assert next(measured(Order(str(tiny(zoo_cache)), str(tmp_path), seeds=(0,), runs=0)))["others"] == {"0": []}
+
+
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+def test_scales_are_nudged_wherever_they_stand(zoo_cache: Path, form: str) -> None:
+    """Exporters write constants as operators, and operators on stored integers have the scale of their result."""
+    model = onnx.load(str(quantised(zoo_cache, "tiny_detector", form)))
+    scales = set(filter(None, map(stored_by, model.graph.node)))
+    before = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in scales}
+    assert len(before) == len(scales) > 3
+    for tensor in [t for t in model.graph.initializer if t.name in scales][::2]:
+        model.graph.node.insert(0, helper.make_node("Constant", [], [tensor.name], value=tensor))
+        model.graph.initializer.remove(tensor)
+    _nudge_scales(model)
+    after = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.name in scales}
+    after |= {
+        node.output[0]: numpy_helper.to_array(node.attribute[0].t)
+        for node in model.graph.node
+        if node.op_type == "Constant"
+    }
+    assert all(not np.array_equal(after[name], before[name]) for name in scales)
+    assert all(np.allclose(after[name], before[name], rtol=1e-6) for name in scales)
 
 
 def test_uploading_asks_for_what_verifying_needs(tmp_path: Path, told_exact: list[bool]) -> None:

@@ -529,6 +529,23 @@ def test_what_is_further_from_two_references_than_they_from_each_other_is_wrong(
     assert by_two(8, found).passed is (found == "further"), "which nobody would notice if they might be as far as that"
 
 
+def by_one(wrong: float) -> Verdict:
+    """Two references that are alike but for one of 4,096 elements, 20 steps apart; outputs of which a share is as far off."""
+    rng = np.random.default_rng(6)
+    steps = rng.integers(0, 200, (4, 1024))
+    flipped, found = steps.copy(), np.where(rng.random(steps.shape) < wrong, steps + 20, steps)
+    flipped[1, 7] += 20
+    return by_any(*({"y": (0.01 * one).astype(np.float32)} for one in (found, steps, flipped)), IN_STEPS)
+
+
+@pytest.mark.mutation
+def test_one_element_that_flips_lets_no_others_differ_by_as_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert by_one(0.0005).passed  # a flip of its own
+    assert "further off than the references are from each other in 0.0244 %" in by_one(0.3).reason
+    monkeypatch.setattr(verify, "TAIL", 1e4)
+    assert by_one(0.3).passed, "which nobody would notice if any number of them might"
+
+
 def test_other_outputs_are_widened_by_what_they_are_told_by() -> None:
     """A number without steps, and labels."""
     rng = np.random.default_rng(5)

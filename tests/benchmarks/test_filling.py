@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+import threading
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.processes import eventually
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
-from workers.benchmarks.filling import attempt, fill, tuned_once, verdict
+from workers.benchmarks.filling import attempt, fill, in_turn, tuned_once, verdict
 from workers.benchmarks.latency import Part as LatencyPart
 from workers.benchmarks.machine import Network
 from workers.benchmarks.ours import Amount, Incomplete
@@ -55,13 +58,33 @@ def test_a_cell_that_another_process_is_at_is_left_to_it(tmp_path: Path) -> None
 
     def make(part: Part, work: Path, progress: Progress) -> Cell:
         made.append(part)
-        inner = fill([part], cells, tmp_path, Progress([1.0], said), make, lambda cell: "told")
+        inner = fill([part], cells, tmp_path, Progress([1.0], said), make, lambda cell: "told", timed=False)
         assert inner == 0
         return {"state": DONE, "reason": ""}
 
-    assert fill([part], cells, tmp_path, Progress([1.0], said), make, lambda cell: "told") == 0
+    assert fill([part], cells, tmp_path, Progress([1.0], said), make, lambda cell: "told", timed=False) == 0
     assert len(made) == 1
     assert "left to another process" in said.getvalue()
+
+
+def test_what_is_timed_waits_for_what_another_process_times(tmp_path: Path) -> None:
+    """Two at once would each have half of the machine."""
+    path, said, order = tmp_path / "begun" / "machine", io.StringIO(), list[str]()
+    ticks = count(0, 20)
+    progress = Progress([1.0], said, lambda: float(next(ticks)))
+    progress.begin("second")
+
+    def second() -> None:
+        with in_turn(path, progress):
+            order.append("second")
+
+    with in_turn(path, progress):
+        other = threading.Thread(target=second)
+        other.start()
+        eventually(lambda: "waiting for another process" in said.getvalue(), 20)
+        order.append("first")
+    other.join(20)
+    assert order == ["first", "second"]
 
 
 def test_an_interrupt_is_no_failed_cell(tmp_path: Path) -> None:

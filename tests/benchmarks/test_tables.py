@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from workers.benchmarks.cells import DONE, VOID, Cell
+from workers.benchmarks.cells import DONE, FAILED, VOID, Cell
 from workers.benchmarks.latency_table import table as latency_table
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import blocks
@@ -230,6 +230,23 @@ def test_a_void_cell_is_counted_named_and_in_no_figure(compared: list[Cell]) -> 
     assert "tiny stock seed 2: void: no valid record of pool" in said
 
 
+@pytest.mark.parametrize("state", [VOID, FAILED])
+def test_a_cell_of_ours_that_did_not_come_to_an_end_is_named_beside_the_peer_that_did(
+    compared: list[Cell], state: str
+) -> None:
+    broken = {"key": {**compared[-1]["key"], "seed": 2}, "name": "tiny", "state": state, "reason": "too few trials"}
+    said = table([*compared, {**broken, "ended": "2026-01-01"}])
+    assert f"tiny auto seed 2: {state}: too few trials" in said
+    assert "in 2 of 2 pairs" in said
+
+
+def test_a_table_says_of_which_days_it_is(compared: list[Cell]) -> None:
+    first, *others = [{**one, "ended": "2026-01-01T10:00:00+00:00"} for one in compared]
+    assert f"{blocks([first])[0].title}, 2026-01-01\n" in table([first])
+    later = [{**one, "ended": "2026-01-03T10:00:00+00:00"} for one in others]
+    assert ", 2026-01-01 to 2026-01-03\n" in table([first, *later])
+
+
 def test_our_cells_stand_in_both_layouts(compared: list[Cell]) -> None:
     found = blocks([*compared, cell("stock", [[300.0, 9e-3]], 300.0, layout="free")])
     assert [(block.layout, len(block.cells)) for block in found] == [("free", 3), ("same", 4)]
@@ -243,6 +260,7 @@ def latencies(name: str, ours: float, errors: dict[str, str], cpu: str = "A CPU"
     key = {"arm": "auto", "budget": "10 minutes", "seed": 0, "cpu": cpu, "cores": 2, "version": "0"}
     return {
         "key": key, "name": name, "state": DONE, "reason": "", "tuning": {"sum_of_operators": 0.8 * ours},
+        "ended": "2026-01-01",
         "latencies": {n: figures(seconds) for n, seconds in measured.items()}, "errors": errors,
         "ratios": {OURS: [ours / 1e-3]}, "torch": {"factory": None},
     }  # fmt: skip
@@ -260,9 +278,9 @@ def test_latencies_stand_side_by_side_with_their_geometric_mean_and_what_is_miss
 
 def test_a_geometric_mean_says_by_how_many_versions_of_the_code() -> None:
     first, second = latencies("one", 1e-3, {}), latencies("two", 4e-3, {})
-    assert "2.00 x ONNX Runtime (2 networks)\n" in latency_table([first, second])
+    assert "2.00 x ONNX Runtime (2 networks); 2026-01-01\n" in latency_table([first, second])
     second["key"]["version"] = "1"
-    assert "2.00 x ONNX Runtime (2 networks), by 2 versions of the code\n" in latency_table([first, second])
+    assert "2.00 x ONNX Runtime (2 networks), by 2 versions of the code; 2026-01-01\n" in latency_table([first, second])
 
 
 def test_a_geometric_mean_is_of_one_machine() -> None:

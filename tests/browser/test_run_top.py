@@ -51,6 +51,13 @@ def test_the_clock_goes_on_between_two_events_as_far_as_the_budget(site: Site, b
         (99, 61, "running", True, 61),  # what is told counts
         (120, 61, "paused", True, 61),
         (150, 61, "running", True, 61),
+        (151, 50, "paused", True, 50),
+        (151, 50, "running", True, 50),
+        (155, 50, "running", True, 54),
+        (157, 50, "stopping", True, 56),  # what is in hand is finished
+        (160, 57, "stopping", True, 57),
+        (162, 57, "stopping", True, 59),
+        (163, 57, "done", True, 57),
     ]
     shown = browser.execute_async_script(CLOCK, [step[:4] for step in steps])
     assert shown == [step[4] for step in steps]

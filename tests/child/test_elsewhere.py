@@ -10,6 +10,8 @@ import pytest
 
 from workers.child.elsewhere import HELD, LOCKED, TOOK, TURNS, Elsewhere
 from workers.child.peers import LONG, ArtifactFailed
+from workers.messages.spec import RunSpec
+from workers.tvm_backend.remote.line import DeviceRefused
 
 
 class Slow:
@@ -63,6 +65,26 @@ def test_a_device_is_held_for_a_turn_at_a_time(seconds: float, turns: int, tmp_p
     assert line.asked == ["hold", "script", "release"] * turns
     assert max(line.limits) * 2 <= HELD
     assert told[0] == f"timing the library, turn 1 of {TURNS}", "a sign of life each turn"
+
+
+def test_a_peer_that_takes_too_long_there_costs_no_library(tmp_path: Path) -> None:
+    class Slower(Turns):
+        def ask(self, verb: str, timeout: float, **given: Any) -> Any:
+            answer = super().ask(verb, timeout, **given)
+            if verb == "compared":
+                raise DeviceRefused("it did not end within 270 s", "")
+            return answer
+
+    for name in ("model.so", "metadata.json", "run.py", "network.onnx"):
+        (tmp_path / name).touch()
+    line = Slower(0.01)
+    line.greeting["onnxruntime"] = "1.30"
+    there, said = Elsewhere(line, tmp_path, print), list[str]()  # type: ignore[arg-type]
+    spec = RunSpec(str(tmp_path / "network.onnx"), {"kind": "llvm"}, 1, 1e11, 1e10)
+    ours, theirs = there.timed(spec, said.append)  # type: ignore[arg-type]
+    assert (ours.median, theirs) == (0.01, None)
+    assert said == ["it did not end within 270 s"]
+    assert line.asked.count("hold") == line.asked.count("release") == TURNS
 
 
 @pytest.mark.parametrize("data", ["!!!!", "====", 5, None])

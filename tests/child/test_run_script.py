@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import platform
 import shutil
@@ -120,3 +121,22 @@ def test_a_gpus_library_says_what_it_takes_where_there_is_none(archive: Path, tm
     assert code == 3
     assert line.startswith("cannot run here: ")
     assert line.endswith("; it takes NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13)")
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("150000", 2), ("-1", 8)])
+def test_quotas_of_the_first_version_of_control_groups_count(
+    quota: str, cores: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container's, where threads that spin share what it is given."""
+    spec = importlib.util.spec_from_file_location("shipped_run", SHIPPED / "run.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "cpu" / "cpu.cfs_quota_us").write_text(f"{quota}\n")
+    (tmp_path / "cpu" / "cpu.cfs_period_us").write_text("100000\n")
+    monkeypatch.setattr(script, "GROUPS", tmp_path)
+    monkeypatch.setattr(script, "core_of", str)
+    monkeypatch.setattr(script.os, "sched_getaffinity", lambda _: set(range(8)))
+    assert script.whole_cores() == cores

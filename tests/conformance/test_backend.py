@@ -18,7 +18,7 @@ from workers.landscapes import SimulatedClock, SyntheticLandscape, synthetic_ope
 
 Make = Callable[[], Backend]
 
-CAUSES = {"", "duplicate", "large", "invalid", "build", "crash", "timeout", "memory", "run", "device"}
+CAUSES = {"", "duplicate", "large", "invalid", "build", "crash", "timeout", "memory", "run"}
 OPERATORS = synthetic_operators(1, 6)
 
 

@@ -101,7 +101,7 @@ def test_what_is_brought_up_to_date_gives_the_keyboard_its_place_back(site: Site
     Job.objects.create(task="hardware", target=site.target)
     read = Network.objects.create(owner=site.ada, name="b", sha256="b" * 64, size=6, state="inspecting")
     of_network = [reverse(name, args=[read.pk]) for name in ("network", "example")]
-    of_run = [reverse("operator", args=[run.pk, 0]), reverse("downloads", args=[run.pk])]
+    of_run = [reverse("operator", args=[run.pk, 0]), reverse("run", args=[run.pk])]
     waits = reverse("run", args=[site.run().pk])
     for address in (
         "/",
@@ -135,8 +135,11 @@ def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:
     held = services.claim(Job.objects.get(task="compile").pk, "worker")
     assert held is not None
     services.conclude(held, "failed", "", "no linker", {"kind": "failed", "clock": 0.0, "reason": "no linker"})
-    of_run = [reverse(name, args=[run.pk]) for name in ("run", "downloads")]
-    of_run += [reverse("operator", args=[run.pk, 0]), reverse("run-file", args=[run.pk, "report.html"])]
+    of_run = [
+        reverse("run", args=[run.pk]),
+        reverse("operator", args=[run.pk, 0]),
+        reverse("run-file", args=[run.pk, "report.html"]),
+    ]
     dynamic = Network.objects.create(owner=site.ada, name="b", sha256="b" * 64, size=6, state="ready", inspection=OPEN)
     of_network = [reverse(name, args=[run.network_id]) for name in ("network", "compared", "example")]
     sizes = reverse("network", args=[dynamic.pk])

@@ -380,11 +380,12 @@ def test_beside_the_sum_stands_what_the_libraries_take_and_how_much_faster_they_
     assert "than ONNX Runtime" not in ada.get(address).content.decode()
     (line,) = drawn().lines
 
-    def compared(clock: float, *baselines: float) -> list[float | None]:
+    def compared(clock: float, *baselines: float, later: float = 0.0) -> list[float | None]:
         for run, seconds, baseline in zip(runs, (0.75, 0.25), baselines, strict=False):
             whole = {"clock": clock, "seconds": seconds, "latency": 0.5, "spread": 0.0, "verified": True}
+            again = [{**whole, "clock": clock + later, "seconds": 0.1}] if later else []
             told = [{"name": "ONNX Runtime", "seconds": baseline}] if baseline else []
-            TuningRun.objects.filter(pk=run.pk).update(end_to_end=[whole], baselines=told)
+            TuningRun.objects.filter(pk=run.pk).update(end_to_end=[whole, *again], baselines=told)
         (line,) = drawn().lines
         return [line.latency, line.whole, line.over_onnxruntime]
 
@@ -392,3 +393,4 @@ def test_beside_the_sum_stands_what_the_libraries_take_and_how_much_faster_they_
     assert '500 ms<span class="second">3.00 x faster than ONNX Runtime</span></td>' in ada.get(address).content.decode()
     assert compared(line.clock, 1.5, 0.0) == [0.5, 0.5, None], "the ratio would be of another latency"
     assert compared(line.clock + 1, 1.5, 1.0) == [0.5, None, None], "nobody had it where the line ends"
+    assert compared(line.clock, 1.5, 1.0, later=1.0) == [0.5, 0.5, 3.0], "what came after that is none of it"

@@ -37,7 +37,7 @@ def pages(site: Site) -> Pages:
     Target.objects.filter(pk=site.target.pk).update(state="new", kind="local")
     Job.objects.create(task="hardware", target=site.target)
     of_network = [reverse("network", args=[network.pk]), reverse("network-state", args=[network.pk])]
-    of_library = [reverse("run", args=[run.pk]), reverse("downloads", args=[run.pk])]
+    of_library = [reverse("run", args=[run.pk])]
     return {
         "inspection": (QUEUE_READ, [*of_network, reverse("example", args=[network.pk])]),
         "compilation": (QUEUE_PREPARE, of_library),

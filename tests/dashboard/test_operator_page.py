@@ -443,7 +443,9 @@ def test_of_what_was_thought_of_every_operator_a_page_has_its_own_operator_s(sit
     events, _ = frames(run, 0)
     assert [event["terms"] for event in events if event["kind"] == "slot"] == [own]
     assert not any("knobs" in row for event in events if event["kind"] == "operators" for row in event["operators"])
-    assert run.slots.get().decision["operators"] == table, "the log has all of it"
+    assert run.slots.get().decision["operators"] == {"0": table["0"]}, "of a run of hours they would be the square"
+    event = run.events.get(kind="slot")
+    assert event.payload["terms"]["operators"] == table, "the log has all of it"
     (slot,) = orders.order(run.job_id, "tune", tmp_path / "child")["slots"]
     assert slot[2] == {}
 

@@ -55,7 +55,7 @@ def addresses(site: Site, run: TuningRun) -> list[str]:
 
 def test_everything_is_there_for_its_owner(site: Site, ada: Client, told: TuningRun) -> None:
     for address in ["/", "/networks/", "/storage/", "/targets/", "/runs/new", *addresses(site, told)]:
-        assert ada.get(address).status_code == 200, address
+        assert ada.get(address, follow=True).status_code == 200, address
 
 
 @pytest.mark.parametrize("name", ["home", "network"])
@@ -412,8 +412,8 @@ def test_what_a_button_does_is_not_done_by_opening_its_address_which_leads_back(
 
 
 def test_a_page_s_part_of_the_site_is_marked(site: Site, ada: Client, told: TuningRun) -> None:
-    of_run = [reverse(name, args=[told.pk]) for name in ("run", "downloads")]
-    for address in ("/", "/runs/new", reverse("operator", args=[told.pk, 0]), *of_run):
+    of_run = [reverse("run", args=[told.pk]), reverse("operator", args=[told.pk, 0])]
+    for address in ("/", "/runs/new", *of_run):
         assert re.findall(r'aria-current="page">(\w+)<', ada.get(address).content.decode()) == ["Runs"], address
 
 
@@ -510,7 +510,7 @@ def test_an_attempt_that_got_nowhere_is_said_with_when_the_next_one_is(
     Network.objects.filter(pk=site.network.pk).update(state="inspecting")
     pages = {
         run.job.pk: ["/", reverse("run", args=[run.pk])],
-        compiling.pk: [reverse("downloads", args=[run.pk]), reverse("run", args=[run.pk])],
+        compiling.pk: [reverse("run", args=[run.pk])],
         reading.pk: [reverse("network", args=[site.network.pk]), reverse("network-state", args=[site.network.pk])],
         measuring.pk: ["/targets/"],
     }
@@ -703,6 +703,13 @@ def test_a_first_visit_says_what_to_do(site: Site, bob: Client) -> None:
     page = bob.get("/").content.decode()
     assert "Run the example" in page
     assert page.count("<li>") == 3
+
+
+def test_a_first_visitor_whose_network_was_refused_is_offered_to_upload_another(site: Site, bob: Client) -> None:
+    Network.objects.create(owner=site.bob, name="x", sha256="c" * 64, size=6, state="rejected")
+    page = bob.get("/").content.decode()
+    assert "Upload a network" in page
+    assert "Start your first run" not in page
 
 
 def test_the_example_starts_by_itself_when_all_is_ready(site: Site, ada: Client) -> None:

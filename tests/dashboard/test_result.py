@@ -133,12 +133,6 @@ def test_a_sum_of_operators_is_no_promise_on_the_list_of_runs(site: Site, ada: C
     assert '</span><span class="second">operators alone</span></td>' in page
 
 
-def test_the_figures_of_a_run_are_not_said_to_be_drawn_where_nothing_is(site: Site, ada: Client) -> None:
-    page = ada.get(reverse("downloads", args=[compiled(site, 0.012, 0.0).pk])).content.decode()
-    assert "Figures of the run</a>" in page
-    assert "this page draws" not in page
-
-
 def test_the_report_marks_what_was_measured_again_and_keeps_its_line_from_rising(site: Site, ada: Client) -> None:
     run, held, told = site.claimed(1)
     first = told.measurement(0, 0.010)

@@ -36,13 +36,13 @@ def ended(site: Site) -> tuple[TuningRun, Told]:
     return run, told
 
 
-def compiled(site: Site, run: TuningRun) -> Artifact:
+def compiled(site: Site, run: TuningRun, seconds: float = 0.012) -> Artifact:
     """A library of what it found so far."""
     job = Job.objects.create(task="compile", owner=site.ada, run=run, network=site.network, state="done")
-    whole = {"clock": run.clock, "seconds": 0.012, "spread": 0.0, "latency": run.latency, "verified": True}
+    whole = {"clock": run.clock, "seconds": seconds, "spread": 0.0, "latency": run.latency, "verified": True}
     TuningRun.objects.filter(pk=run.pk).update(end_to_end=[*run.end_to_end, whole])
     return Artifact.objects.create(
-        run=run, job=job, sha256="b" * 64, size=11_700_000, state="ready", ratio=0.5, latency={"median": 0.012}
+        run=run, job=job, sha256="b" * 64, size=11_700_000, state="ready", ratio=0.5, latency={"median": seconds}
     )
 
 
@@ -55,10 +55,10 @@ def test_a_run_that_is_over_leads_to_its_result_and_on(site: Site, ada: Client) 
     assert "Download library" not in page_of(ada, run)
     library = compiled(site, run)
     address = reverse("artifact", args=[library.pk])
-    for page in (page_of(ada, run), ada.get(reverse("downloads", args=[run.pk])).content.decode()):
-        assert f'<a class="button primary" id="take" href="{address}">Download library, 11.7 MB</a>' in page
-        assert f'href="{reverse("new-run")}?network={run.network_id}&amp;target={run.target_id}&amp;method=auto' in page
-        assert 'id="compare"' not in page  # with nothing
+    page = page_of(ada, run)
+    assert f'<a class="button primary" id="take" href="{address}">Download library, 11.7 MB</a>' in page
+    assert f'href="{reverse("new-run")}?network={run.network_id}&amp;target={run.target_id}&amp;method=auto' in page
+    assert 'id="compare"' not in page  # with nothing
     ended(site)
     assert f'id="compare" href="{reverse("compared", args=[run.network_id])}"' in page_of(ada, run)
 
@@ -191,6 +191,37 @@ def test_a_run_that_stands_still_says_what_each_part_changed(site: Site, ada: Cl
         assert "<p>Sampler: 0 of 640 candidates chosen against greedy. " in page
         assert '<span class="warn">The sampler changed nothing: it chose as greedy would have.</span>' in page
         assert "<p>Evaluator: 5\u202f760 runs in 640 timings, 640 to their end.</p>" in page
+
+
+def test_what_the_parts_of_an_attempt_changed_is_not_told_of_the_next(site: Site, ada: Client) -> None:
+    """One that ends without a word has no report, and the slots of the one before are not all."""
+    run, held, told = site.claimed()
+    services.write(held, [told.batch(0.004), told.batch(0.003, operator=1)])
+    services.request(run, site.ada, "pause")
+    last = {"kind": "finished", "clock": told.clock, "reason": "paused", "report": REPORT}
+    services.write(held, [last])
+    services.conclude(held, "paused", last=last)
+    shown = '<section class="section" id="effects" aria-labelledby="effects-title">'
+    assert shown in page_of(ada, run)
+    services.request(run, site.ada, "resume")
+    held = services.claim(run.job_id, "worker")
+    assert held is not None
+    services.write(held, [*told.start(), told.slot()])
+    services.conclude(held, "failed", last={"kind": "failed", "clock": told.clock, "reason": "the device stays away"})
+    assert shown not in page_of(ada, run)
+
+
+def test_a_library_that_was_deleted_can_be_compiled_again_beside_an_older_one(site: Site, ada: Client) -> None:
+    run, _ = ended(site)
+    first = compiled(site, run)
+    run.refresh_from_db()
+    second = compiled(site, run, 0.011)
+    again = "Compile the best again</button>"
+    assert again not in page_of(ada, run)
+    ada.post(reverse("delete-library", args=[second.pk]))
+    page = page_of(ada, run)
+    assert f'href="{reverse("artifact", args=[first.pk])}"' in page
+    assert again in page
 
 
 @pytest.mark.parametrize(

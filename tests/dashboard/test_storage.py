@@ -227,11 +227,12 @@ def test_a_library_that_could_not_be_kept_is_said_beside_the_earlier_ones(site: 
     quota_of_none = {"answered": True, "error": "there is no room for it: it has 9 B", "next_step": "delete something"}
     Job.objects.filter(pk=compiling.job_id).update(**quota_of_none)
     assert services.conclude(compiling, "finished") == "failed"
-    page = ada.get(reverse("downloads", args=[run.pk])).content.decode()
+    page = ada.get(reverse("run", args=[run.pk])).content.decode()
     assert "there is no room for it: it has 9 B. Next step: delete something" in page
     assert "Compile the best so far" in page
     services.request_artifact(run, site.ada)
-    assert "there is no room" not in ada.get(reverse("downloads", args=[run.pk])).content.decode()
+    part = ada.get(reverse("downloads", args=[run.pk]), headers={"HX-Request": "true"}).content.decode()
+    assert "there is no room" not in part
 
 
 def test_libraries_of_a_network_are_told_apart_by_their_names_and_by_what_is_asked(site: Site, ada: Client) -> None:

@@ -16,7 +16,7 @@ KEPT = "Cache-Control"
 
 
 def addresses(run: TuningRun) -> list[str]:
-    of_run = [reverse(name, args=[run.pk]) for name in ("run", "snapshot", "downloads")]
+    of_run = [reverse(name, args=[run.pk]) for name in ("run", "snapshot")]
     of_run.append(reverse("job-log", args=[run.job_id]))
     files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv", "report.html")]
     of_network = [reverse(name, args=[run.network_id]) for name in ("network", "compared", "example")]

@@ -89,10 +89,23 @@ def test_doubt_can_win_over_a_better_mean() -> None:
     assert np.argmax(ACQUISITIONS["mean"](doubtful, 0.0)) == 0
 
 
-@pytest.mark.parametrize("name", sorted(ACQUISITIONS))
+@pytest.mark.parametrize("name", ["mean", "upper_bound"])
 def test_a_model_without_spread_is_followed_by_its_mean(name: str) -> None:
     sure = opinion([-1.0, -0.5, 0.0], [0.0] * 3)
     assert ACQUISITIONS[name](sure, 0.0) == pytest.approx(sure.mean)
+
+
+def test_what_all_trees_agree_on_promises_as_much_alone_as_beside_others() -> None:
+    """A batch that fails for sure beside one that may bring something: an annealing compares batches."""
+    means, spreads = [2.0**-6, 2.0**-5, 0.3], [0.0, 0.0, 0.3]
+    score = ACQUISITIONS["expected_improvement"]
+    together = score(Prediction(np.asarray(means), np.asarray(spreads), "speed"), 0.0)
+    alone = [
+        score(Prediction(np.asarray([m]), np.asarray([s]), "speed"), 0.0)[0]
+        for m, s in zip(means, spreads, strict=True)
+    ]
+    assert alone == pytest.approx(together)
+    assert together[0] < together[1] < together[2]
 
 
 @pytest.mark.parametrize("name", sorted(ACQUISITIONS))

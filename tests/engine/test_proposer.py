@@ -14,6 +14,8 @@ import pytest
 from tests.engine.synthetic_search import CONVOLUTION, TINY, WORK, convolution, measured, reached, run
 from workers.engine.cost_model import XGBoost
 from workers.engine.explorer import SimulatedAnnealing
+from workers.engine.history import History
+from workers.engine.known import NOTHING
 from workers.engine.machine import Machine
 from workers.engine.methods import method
 from workers.engine.ports import Candidate, CostModel, Outcome, Prediction, Sampler
@@ -21,6 +23,7 @@ from workers.engine.proposer import GuidedProposer
 from workers.engine.rules import rules_penalty
 from workers.engine.sampler import AdaptiveProgram, Greedy
 from workers.engine.search import Search
+from workers.engine.sketch_shares import SketchShares
 from workers.engine.space import Configuration, Features, Operator, Sketch
 from workers.messages.causes import LARGE
 
@@ -110,15 +113,16 @@ def test_a_duplicate_that_a_resumed_run_observes_again_counts_once() -> None:
     assert resumed.counters["duplicates"] == 2
 
 
-def test_failures_are_points_and_a_failing_device_is_not_the_configurations_fault() -> None:
-    space = Sketch(TINY.knobs[:1])
-    proposer = made(operator=small(space))
-    batch = proposer.propose(3)
-    assert proposer.exhausted
-    proposer.observe([answer(batch[0], None, cause="device", identity=""), answer(batch[1], None, cause="build")])
-    assert not proposer.exhausted
-    assert [c.configuration for c in proposer.propose(3)] == [batch[0].configuration]
-    assert proposer.best is None
+@pytest.mark.parametrize("first", [0, 8])
+def test_a_sketch_that_nobody_tried_counts_as_the_best_whoever_makes_the_first_plan(first: int) -> None:
+    """Chameleon samples that one too: what its sketches get must not hang on which of them has the first configuration."""
+    operator = convolution(2)
+    history, rng = History(operator, NOTHING), np.random.default_rng(0)
+    (row,) = operator.sketches[0].random(rng, 1).tolist()
+    history.add(answer(Candidate(operator.index, Configuration(0, tuple(row)), "start"), 1e-3))
+    shares = dict(SketchShares(operator, history, Search(first=first), rng).of(64))
+    assert shares.keys() == {0, 1}
+    assert abs(shares[0] - shares[1]) <= 4
 
 
 @pytest.mark.parametrize("start", [(), (Configuration(0, ()),)])

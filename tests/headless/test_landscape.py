@@ -42,6 +42,11 @@ def test_curves_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_path: Path) -
     code, _, errors = told(*arguments)  # all is there: nothing is measured again
     assert code == 0, errors
     second = CurveRecording.read(path)
+    kept = path.read_bytes()
+    code, _, errors = told(*arguments[:5], "--trials", 2, *arguments[7:])
+    assert code == 2
+    assert f"{path} is another recording" in errors
+    assert path.read_bytes() == kept
     assert np.array_equal(second.searches[0][0].seconds, first.searches[0][0].seconds, equal_nan=True)
 
 
@@ -75,6 +80,7 @@ def test_parts_by_other_code_or_versions_are_no_parts_of_a_recording(
     monkeypatch.setattr(recording, "WORKERS", tmp_path)
     spec = RunSpec("net.onnx", {"kind": "llvm"}, 2, 1e11, 1e10).to_json()
     order = {"kind": "curve", "spec": spec, "name": "net", "network": "net", "hardware": {}, "trials": 6, "seeds": [0]}
+    order["made"] = "by these words"
     for room in ("engine", "landscapes", "networks", "tvm_backend"):
         (tmp_path / room).mkdir()
     code = tmp_path / "engine" / "search.py"

@@ -44,6 +44,30 @@ def topk() -> ModelProto:
     return model_of(nodes, {"x": [2, 9]}, {"y": [2, 3]}, [constant("k", integers(3))], 10)
 
 
+def reduced_twice(kept: tuple[int, int], between: bool = False) -> ModelProto:
+    """Means along the last axis and along the one that is last then, each of which keeps its axis or does not; in between, it
+    may be put back."""
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["m"], axes=[3], keepdims=kept[0]),
+        helper.make_node("Unsqueeze", ["m", "three"], ["u"]) if between else helper.make_node("Identity", ["m"], ["u"]),
+        helper.make_node("ReduceMean", ["u"], ["r"], axes=[2], keepdims=kept[1]),
+        helper.make_node("Mul", ["r", "two"], ["y"]),
+    ]
+    return model_of(
+        nodes, {"x": [1, 8, 4, 6]}, {"y": None}, [constant("two", floats(2)), constant("three", integers(3))], 13
+    )
+
+
+def spread_before_a_convolution(opset: int = 17) -> ModelProto:
+    """A grey image becomes one of three channels, each with a gain of its own."""
+    nodes = [
+        helper.make_node("Mul", ["x", "g"], ["three"]),
+        helper.make_node("Conv", ["three", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    weights = [constant("g", drawn(1, 3, 1, 1)), constant("w", drawn(4, 3, 3, 3))]
+    return model_of(nodes, {"x": [1, 1, 6, 6]}, {"y": None}, weights, opset)
+
+
 def attributes_of_old() -> ModelProto:
     """Axes, splits and bounds as attributes, and a Softmax of all that follows its axis."""
     nodes = [
@@ -750,6 +774,15 @@ FORMS = {
     **EXTREME,
     **SPARSE,
     **BRANCHED,
+    **{
+        f"means of means that keep {kept}{' and what lies between' * between}": lambda kept=kept, between=between: (
+            reduced_twice(  # type: ignore[misc]
+                kept, between
+            )
+        )
+        for kept, between in (((0, 1), False), ((1, 0), False), ((0, 0), False), ((0, 1), True))
+    },
+    "Conv of a grey image in three channels": spread_before_a_convolution,
     "EyeLike of another type": diagonal,
     "Conv, decoded": decoded,
     "Resize of a region": lambda: one(

@@ -20,6 +20,7 @@ from tests.networks.test_clean import failing, outputs, same
 from tests.zoo import constant, model_of
 from workers.baselines.inputs import seeded_inputs
 from workers.networks import opsets, pads
+from workers.networks.check import load
 from workers.networks.clean import BROUGHT, clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import attribute, operator_types
@@ -27,6 +28,7 @@ from workers.networks.inspect import inspect_model, opset
 from workers.networks.recurrent import STEPS
 from workers.networks.transforms import transforms_to_products
 from workers.networks.unfixed import refuse_unfixed_inputs
+from workers.networks.vocabulary import vocabularies
 
 GONE = set("Upsample LSTM GRU RNN Celu Attention Swish LpNormalization MeanVarianceNormalization Gelu".split())
 
@@ -209,6 +211,47 @@ def test_local_functions_are_written_out_in_a_process_that_has_loaded_nothing_el
     assert said.stdout.split() == ["Add"]
 
 
+@pytest.mark.parametrize("flattens", [True, False])
+def test_a_simplifier_that_changes_the_sizes_of_an_output_is_not_used(flattens: bool) -> None:
+    def flattening(model: ModelProto) -> ModelProto:
+        changed = deepcopy(model)
+        nodes = [helper.make_node("Flatten", ["x"], ["y"])] if flattens else list(model.graph.node)
+        del changed.graph.node[:]
+        changed.graph.node.extend(nodes)
+        return changed
+
+    relu = model_of([helper.make_node("Relu", ["x"], ["y"])], {"x": [1, 2, 4]}, {"y": None}, [])
+    del relu.graph.output[0].type.tensor_type.shape.dim[:]
+    _, report = clean(relu, {}, flattening)
+    assert any("it changed the sizes of y" in line for line in report) == flattens
+
+
+def test_what_functions_hold_is_judged_as_if_it_stood_outside(tmp_path: Path) -> None:
+    """As PyTorch's exporter leaves it: an embedding's rows, a product's work."""
+    inside = [helper.make_node("Gather", ["t", "i"], ["e"]), helper.make_node("MatMul", ["e", "w"], ["o"])]
+    weights = [constant("t", forms.drawn(50, 8)), constant("w", forms.drawn(8, 4))]
+    calls = [helper.make_node("Embedded", ["t", "x", "w"], ["y"], domain="local")]
+    plain = [
+        helper.make_node(node.op_type, *names)
+        for node, names in zip(inside, ((["t", "x"], ["e"]), (["e", "w"], ["y"])), strict=True)
+    ]
+    models = [model_of(nodes, {"x": [1, 6]}, {"y": [1, 6, 4]}, weights) for nodes in (calls, plain)]
+    models[0].functions.append(
+        helper.make_function("local", "Embedded", ["t", "i", "w"], ["o"], inside, [helper.make_opsetid("", 17)])
+    )
+    models[0].opset_import.append(helper.make_opsetid("local", 1))
+    told = []
+    for number, model in enumerate(models):
+        model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+        path = tmp_path / f"{number}.onnx"
+        path.write_bytes(model.SerializeToString())
+        loaded = load(path)
+        told.append((vocabularies(loaded), inspect_model(loaded).flops, operator_types(loaded)))
+    assert told[0] == told[1]
+    assert told[0][0] == {"x": 50}
+    assert told[0][1] > 0
+
+
 def layer(*outputs: str) -> ModelProto:
     node = helper.make_node("LayerNormalization", ["x", "w"], ["y", *outputs], name="the one")
     named = {name: None for name in ("y", *filter(None, outputs))}
@@ -350,6 +393,14 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
             "If the one: one of its branches holds LpNormalization",
         ),
         (
+            branching(
+                helper.make_node("Constant", [], ["i"], value=constant("i", forms.integers(0, 1)[None])),
+                helper.make_node("Constant", [], ["u"], value=constant("u", forms.floats(1, 2)[None])),
+                helper.make_node("ScatterElements", ["x", "i", "u"], ["b"], axis=1),
+            ),
+            "If the one: one of its branches holds ScatterElements",
+        ),
+        (
             forms.one("Resize", [1, 4, 8, 12], 10, forms.floats(1, 1, 2, 0.75), mode="nearest"),
             "Resize the one: it makes one axis longer and another shorter, .* operator set 11 or later",
         ),
@@ -367,7 +418,7 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
     ids=[
         *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "samples"),
         *("logarithm", "logarithm of one", "logarithm of powers"),
-        *("part", "sizes", "infinite in a branch", "length in a branch", "longer and shorter"),
+        *("part", "sizes", "infinite in a branch", "length in a branch", "scattered in a branch", "longer and shorter"),
         *("sparse", "axis", "axes", "pads"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper
+from onnx import ModelProto, TensorProto, helper, inliner
 
 from tests.networks.forms import IMAGE, drawn, integers
 from tests.networks.test_clean import failing, outputs, same
@@ -46,7 +46,7 @@ def inlined() -> ModelProto:
         helper.make_function("my", "Block", ["x", "s"], ["y"], inside, [helper.make_opsetid("", 17)])
     )
     model.opset_import.append(helper.make_opsetid("my", 1))
-    return model
+    return inliner.inline_local_functions(model)  # as a network is that was loaded
 
 
 def widened(*, given: bool, asked: bool) -> ModelProto:

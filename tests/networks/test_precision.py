@@ -15,6 +15,7 @@ from workers.networks.check import load
 from workers.networks.errors import NetworkError
 from workers.networks.inspect import inspect, inspect_model
 from workers.networks.precision import INTEGER_OPERATORS, how_computed, multiplies_computed_integers
+from workers.networks.rewriting import with_sizes
 from workers.networks.tolerance import HALF, QUANTISED, ROUNDED, SINGLE, STEPS, Tolerance, tolerances
 
 
@@ -194,6 +195,13 @@ def test_rows_are_ranked_behind_a_topk_alone() -> None:
     outputs = {"found": [4, 300], "best": [300], "sum": [], "plain": [4, 900]}
     found = tolerances(model_of(nodes, inputs, outputs, [constant("k", np.array([300]))]))
     assert {name: one.ranked for name, one in found.items()} == {"found": 1, "best": None, "sum": None, "plain": None}
+    open_ = model_of(
+        nodes, {"scores": ["n"], "boxes": [4, "n"]}, dict.fromkeys(outputs), [constant("k", np.array([300]))]
+    )
+    with_sizes(open_, inputs)
+    assert {name: one.ranked for name, one in tolerances(open_).items()} == {
+        name: one.ranked for name, one in found.items()
+    }
 
 
 @pytest.mark.parametrize(("places", "size", "ranked"), [(2, 2, None), (8, 8, 1), (8, 9, None), (16, 16, 1)])

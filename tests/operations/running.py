@@ -74,14 +74,14 @@ class Site:
 
     # processes
 
-    def start(self, name: str, *argv: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *argv: str, cwd: Path = ROOT) -> subprocess.Popen[bytes]:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
         with (logs / f"{name}.log").open("ab") as log:
             process = subprocess.Popen(
                 argv,
                 env=self.environment,
-                cwd=ROOT,
+                cwd=cwd,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

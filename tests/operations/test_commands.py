@@ -20,9 +20,11 @@ from pathlib import Path
 import psutil
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from tests.operations.running import MANAGE, ROOT, Site
 from tests.processes import eventually
+from workers.messages.names import WORKERS
 
 UNREACHED = "postgres://nobody@127.0.0.1:1/nothing"
 WEBSOCKET = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
@@ -56,7 +58,7 @@ def call(site, *arguments, said="", **environment):
 
 
 def up(site):
-    launcher = site.start("up", *MANAGE, "up")
+    launcher = site.start("up", *MANAGE, "up", cwd=site.folder)
     eventually(lambda: "Ctrl-C" in site.log("up") or launcher.poll() is not None, STARTS, "the start")
     assert launcher.poll() is None, site.logs()
     return launcher, re.search(r"http://\S+", site.log("up"))[0]
@@ -83,11 +85,15 @@ def first_page(site):
 
 
 def test_up_prints_a_link_that_signs_in_once_and_leaves_nothing_behind(site):
+    for name in ("redis", "django", "tuningsite"):  # of the folder that it is called in
+        (site.folder / f"{name}.py").write_text("raise SystemExit('of the user')")
     launcher, link, browser, took = first_page(site)
     with browser.open(link.partition("/login")[0], timeout=20) as answer:
         assert "/login" not in answer.url
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(link, timeout=20)
+    eventually(lambda: all(list(site.data.glob(f"logs/{part}.log")) for part in ("web", *WORKERS)), STARTS)
+    assert "of the user" not in site.logs()
     second = call(site, "up")
     assert second.returncode != 0
     assert "running already" in second.stderr
@@ -459,6 +465,39 @@ def test_link_says_so_where_the_disk_is_full(data_dir, monkeypatch):
     monkeypatch.setattr(signin, "issue", refuse)
     with pytest.raises(CommandError, match="the site's disk: it has no room; delete networks"):
         call_command("link")
+
+
+@pytest.mark.django_db
+def test_up_does_not_start_on_the_database_of_a_later_version(data_dir):
+    from django.core.management import CommandError
+    from django.db.migrations.recorder import MigrationRecorder
+
+    from apps.operations.management.commands.up import check_age
+
+    recorder = MigrationRecorder(connection)
+    check_age()
+    recorder.record_applied(
+        "of_another", "0001_initial"
+    )  # an app that was taken out, or is the database's other user's
+    check_age()
+    recorder.record_applied("tuning", "9999_later")
+    with pytest.raises(CommandError, match=r"of a later version \(9999_later was made there\): start that version"):
+        check_age()
+
+
+@pytest.mark.django_db
+def test_a_command_says_whose_file_it_could_not_open(data_dir, monkeypatch):
+    """Of a site that was once started as root."""
+    from django.core.management import CommandError, call_command
+
+    from apps.operations import lock
+
+    def refuse(path, *_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(lock.os, "open", refuse)
+    with pytest.raises(CommandError, match=r"launcher\.lock is another user's. Next step: start the site as the one"):
+        call_command("up")
 
 
 @pytest.mark.parametrize(

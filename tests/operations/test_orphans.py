@@ -83,6 +83,28 @@ def test_a_launcher_that_ends_leaves_nothing_that_hid(launched):
     assert not alive(found.hidden)
 
 
+def test_what_a_script_had_started_before_it_became_the_launcher_is_let_be(tmp_path):
+    """A tunnel to a device, say."""
+    script = 'sleep 600 & echo $!; exec "$0" "$@"'
+    argv = ["sh", "-c", script, sys.executable, "-c", LAUNCHER, str(tmp_path), "True"]
+    process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, start_new_session=True)
+    tunnel, part = int(process.stdout.readline()), int(process.stdout.readline())
+    try:
+        log = tmp_path / "part.log"
+        eventually(lambda: log.exists() and "hidden" in log.read_text(), ENDS)
+        hidden = int(log.read_text().split()[1])
+        os.kill(part, signal.SIGKILL)
+        eventually(lambda: not alive(hidden), ENDS)
+        assert alive(tunnel)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(ENDS) == 0
+        assert alive(tunnel)
+    finally:
+        os.kill(tunnel, signal.SIGKILL)
+        process.kill()
+        process.communicate()
+
+
 @pytest.mark.mutation
 def test_a_launcher_that_takes_in_nobody_is_noticed(launched):
     found = launched(adopts=False)

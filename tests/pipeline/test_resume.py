@@ -13,10 +13,8 @@ import pytest
 from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, measurements, simulated
 from workers.engine.proposer import GuidedProposer
 from workers.landscapes import synthetic_operators
-from workers.messages.causes import DEVICE, DUPLICATE
 from workers.messages.events import decode
 from workers.pipeline.loop import TuningLoop
-from workers.supervision.directory import History
 
 METHODS = ("dynatune", "round_robin", "autotvm", "random")
 TRIALS = 240
@@ -100,18 +98,6 @@ def test_killed_at_any_event_nothing_is_lost_or_measured_twice(tmp_path: Path, n
             o.index: min(m["seconds"] for m in found if m["operator"] == o.index and m["seconds"]) for o in OPERATORS
         }
         assert second.events[-1]["latency"] == pytest.approx(sum(o.weight * best[o.index] for o in OPERATORS))
-
-
-def test_a_program_that_only_a_duplicate_is_kept_of_may_still_be_measured() -> None:
-    """In their batch the first of two fell with the device, and the other was not built as it was the same."""
-    found = unbroken("round_robin").measurements
-    first = next(m for m in found if m["origin"] == "start" and m["seconds"])
-    other = next(m for m in found if m["operator"] == first["operator"] and m["choices"] != first["choices"])
-    fallen = {**first, "seconds": None, "cause": DEVICE}
-    same = {**first, "choices": other["choices"], "seconds": None, "cause": DUPLICATE}
-    second = simulated("round_robin", TRIALS, history=History(measurements=[fallen, same]))
-    again = next(m for m in second.measurements if m["operator"] == first["operator"])
-    assert (again["identity"], again["cause"]) == (first["identity"], "")
 
 
 def test_what_a_killed_slot_measured_is_no_other_slot_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from workers.supervision import DirectoryJournal, LeaseLost
+from workers.messages.channel import LeaseLost
+from workers.supervision import DirectoryJournal
 from workers.supervision.directory import DamagedJournal, DirectoryBusy
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests.processes import comes_true
+from workers.messages.channel import LeaseLost
 from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.tree import Tree
-from workers.supervision import Deadlines, DirectoryJournal, Ending, LeaseLost, supervise
+from workers.supervision import Deadlines, DirectoryJournal, Ending, supervise
 from workers.supervision.footprint import Bounds, Footprint, Violation
 from workers.supervision.ports import Speech
 

@@ -40,6 +40,7 @@ MEANINGLESS: list[tuple[Callable[[str], Any], str]] = [
     (environment.origins, "https://tuning.example.org/here"),
     (environment.origins, "https://tuning.example.org?here"),
     (environment.origins, "https://ada@tuning.example.org"),
+    (environment.origins, "http://[::1"),
     (lambda name: environment.size(name, "20GB"), "many"),
     (lambda name: environment.size(name, "20GB"), "0"),
     (lambda name: environment.size(name, "20GB", 20_000_000_000), "20.1GB"),
@@ -73,17 +74,24 @@ def test_a_password_in_a_bad_address_is_not_printed(monkeypatch: pytest.MonkeyPa
     with pytest.raises(SystemExit) as refused:
         environment.database("SETTING")
     assert "hidden" not in str(refused.value)
-    assert "SETTING: it is no address of a database" in str(refused.value)
+    assert "SETTING: it is no address of a PostgreSQL database" in str(refused.value)
     monkeypatch.setenv("SETTING", "ada:hidden@host:6379")
     with pytest.raises(SystemExit, match=r"^SETTING=host:6379: it is no address of a Redis server"):
         environment.queue("SETTING")
 
 
+@pytest.mark.parametrize("address", ["sqlite:////srv/site.sqlite3", "sqlite://", "mysql://ada:b@host/name"])
+def test_a_database_that_the_site_does_not_run_on_is_refused(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
+    """SQLite by its address would come without the settings that keep it from being locked."""
+    monkeypatch.setenv("SETTING", address)
+    with pytest.raises(SystemExit, match=r"no address of a PostgreSQL database.*without it the site has a file"):
+        environment.database("SETTING")
+
+
 def test_a_missing_driver_is_said_with_how_to_have_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SETTING", "postgres://ada:hidden@host/name")
     assert (environment.database("SETTING") or {})["HOST"] == "host"
-    for driver in ("psycopg", "psycopg2"):
-        monkeypatch.setitem(sys.modules, driver, None)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(SystemExit) as refused:
         environment.database("SETTING")
     assert str(refused.value) == (

@@ -105,3 +105,17 @@ def test_what_a_virtual_machine_hides_of_its_processor_is_not_compiled_for(
     found = hardware.cpu_target(set(shown), 2)
     assert found.get("mattr") == mattr
     assert hardware.vector_lanes(hardware.tvm.target.Target(found)) == lanes
+
+
+def test_newer_parts_that_are_hidden_of_a_newer_processor_are_not_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cluster shows what all of its hosts have: a library of one that has more would end on the others."""
+    from workers.tvm_backend import hardware
+
+    monkeypatch.setattr(hardware.tvm.target.codegen, "llvm_get_system_cpu", lambda: "icelake-server")
+    hidden = hardware.cpu_target({*FIRST, *LATER, "avx512_vnni"}, 2)["mattr"]
+    assert {"-avx512vbmi", "-avx512vbmi2", "-avx512ifma", "-avx512bitalg", "-avx512vpopcntdq", "-gfni"} <= set(hidden)
+    assert not {"-avx512vnni", "-avx512f"} & set(hidden)
+    kernel = {"avx512vbmi", "avx512_vbmi2", "avx512ifma", "avx512_bitalg", "avx512_vpopcntdq", "gfni"}
+    assert "mattr" not in hardware.cpu_target({*FIRST, *LATER, "avx512_vnni", *kernel}, 2)
+    newer = hardware.cpu_target({*FIRST, *LATER, "avx512_vnni", "avx_vnni", *kernel}, 2)
+    assert newer["mattr"] == ["+avxvnni"], "what LLVM does not know of it is added"

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 
 from tests import zoo
-from tests.processes import stat_of
+from tests.processes import eventually, stat_of
 from tests.tvm_backend.local import backend_over, local_backend, lock_in, spec_of, target
 from workers.child.__main__ import passing
 from workers.engine.compile_limit import MOST, CompileLimit
@@ -321,6 +321,27 @@ def test_workers_killed_between_batches_are_replaced(backend: Any) -> None:
     for member in backend._pool.members:
         os.kill(member.pid, signal.SIGKILL)
     assert all(o.seconds for o in backend.measure(convolutions(backend, seed=20), {}))
+
+
+def test_a_worker_that_ends_with_nothing_to_do_costs_no_program_its_figure(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel ends one for its memory while another's program is timed: what it had compiled never ran."""
+    pool, killed = backend._pool, list[int]()
+    run = pool._run
+
+    def after_one_died(tasks: Any, incumbents: Any) -> None:
+        owner = next((task.member for task in tasks if task.member is not None), None)
+        if owner is not None and not killed:
+            killed.append(owner.pid)
+            os.kill(owner.pid, signal.SIGKILL)
+            eventually(lambda: owner.ended, 20)
+        run(tasks, incumbents)
+
+    monkeypatch.setattr(pool, "_run", after_one_died)
+    outcomes = backend.measure(convolutions(backend, seed=91), {})
+    assert killed
+    assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
 
 
 def test_who_takes_a_place_is_a_fork_of_what_has_loaded_already_and_knows_what_the_machine_does(backend: Any) -> None:

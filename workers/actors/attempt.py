@@ -10,10 +10,11 @@ from dataclasses import replace
 from workers.actors import site  # noqa: F401
 from workers.actors.journal import DatabaseJournal, again
 from workers.actors.lease import renewed
+from workers.messages.channel import LeaseLost
 from workers.messages.folders import remove_tree
 from workers.messages.names import READING
 from workers.sandbox.lock import MeasureLock
-from workers.supervision import Ending, LeaseLost
+from workers.supervision import Ending
 from workers.supervision.terms import Unconfined, terms_of
 
 from apps.core.errors import Refused  # isort: skip
@@ -65,7 +66,7 @@ class Attempts:
             elif journal.turned and kind == "paused":
                 kind = "turn"
             state = again(claim, services.conclude, claim, kind, ending.detail, ending.log, ending.last)
-        except (services.LeaseLost, LeaseLost) as lost:
+        except LeaseLost as lost:
             log.warning("job %s: %s", claim.job_id, lost)
         else:
             log.info("job %s: %s, now %s %s", claim.job_id, kind, state or "another worker's", ending.detail)
@@ -80,7 +81,7 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
         # Who reads an uploaded file has no way to the lock; the others take it around what is timed or compiled.
         lock = MeasureLock() if claim.task in READING else None
         ending = terms.supervise(order, journal, lock, heartbeat=BEAT, pause=PAUSE)
-    except (services.LeaseLost, LeaseLost):
+    except LeaseLost:
         raise
     except Unconfined as error:  # the next attempt would find the same kernel
         return _refused(Ending("failed"), error.reason, error.next_step)

@@ -37,6 +37,7 @@ def make_broker() -> RedisBroker:
     client = redis.Redis.from_url(settings.REDIS_URL, socket_timeout=ANSWER)
     return RedisBroker(  # type: ignore[no-untyped-call]
         client=client,
+        namespace=settings.QUEUES,
         middleware=[DatabaseConnections()],
         heartbeat_timeout=HEARTBEAT,
         maintenance_chance=ALWAYS,

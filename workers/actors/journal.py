@@ -16,7 +16,6 @@ from workers.actors import site  # noqa: F401
 from workers.actors.lease import renewed
 from workers.messages.channel import Wish
 from workers.messages.events import Event
-from workers.supervision import LeaseLost
 
 from apps.core import clock  # isort: skip
 from apps.core.full_disk import is_full  # isort: skip
@@ -69,11 +68,8 @@ class DatabaseJournal:
         if not events:
             return  # only that it lives
         answered = any(event["kind"] == "result" for event in events)
-        try:
-            with renewed(self._claim) if answered else nullcontext():
-                again(self._claim, services.write, self._claim, events)
-        except services.LeaseLost as lost:
-            raise LeaseLost(str(lost)) from lost
+        with renewed(self._claim) if answered else nullcontext():
+            again(self._claim, services.write, self._claim, events)
 
     def heartbeat(self) -> Wish:
         """What the user and the others want, or a pause when this worker has to go. Raises LeaseLost.
@@ -82,8 +78,6 @@ class DatabaseJournal:
         """
         try:
             self.asked = services.heartbeat(self._claim)
-        except services.LeaseLost as lost:
-            raise LeaseLost(str(lost)) from lost
         except (DatabaseError, InterfaceError) as error:
             if not _lasts(self._claim, error):
                 raise

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from django.db import DatabaseError, InterfaceError, close_old_connections, connections
 
 from workers.actors import site  # noqa: F401
+from workers.messages.channel import LeaseLost
 
 from apps.tuning import services  # isort: skip
 
@@ -40,7 +41,7 @@ def _renew(claim: services.Claim, over: threading.Event) -> None:
                 # SQLite is locked while others write; the lease lasts for several looks.
                 log.warning("%s %s: the lease was not renewed: %s", claim.task, claim.job_id, error)
                 close_old_connections()  # of a server that restarted
-    except services.LeaseLost:
+    except LeaseLost:
         pass
     finally:
         connections.close_all()  # this thread's

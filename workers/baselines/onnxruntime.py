@@ -19,9 +19,8 @@ from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import REFUSALS, OnnxRuntimeSession
 from workers.networks.check import load
 from workers.networks.inspect import Inspection, inspect_model
-from workers.networks.precision import is_quantised
-from workers.networks.rewriting import drop_unused_inputs, sort_topk
-from workers.networks.shapes import set_static_shapes
+from workers.networks.precision import is_quantised, stored_by
+from workers.networks.rewriting import sort_topk, with_sizes
 from workers.networks.vocabulary import vocabularies
 
 NAME = "onnxruntime"
@@ -41,10 +40,7 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
     model = load(order.network)
     inspection = inspect_model(model)
     if inspection.dynamic or _without_rank(inspection):
-        drop_unused_inputs(model)
-        set_static_shapes(
-            model, {port.name: order.shapes[port.name] for port in inspection.inputs if port.name in order.shapes}
-        )
+        with_sizes(model, order.shapes)
     rows = vocabularies(model)  # of these sizes: what is compared with an open one may be of any length
     inputs = {
         seed: seeded_inputs(inspection, seed, order.shapes, rows, order.scale, order.positive) for seed in order.seeds
@@ -100,9 +96,12 @@ def _nudge_scales(model: ModelProto) -> None:
     """Those of quantisations, each by another part of itself, for all by one would leave their ratios: what is halfway between
     two steps is rounded to the other."""
     rng = np.random.default_rng(0)
-    scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
-    for tensor in model.graph.initializer:
-        if tensor.name in scales:
+    scales = set(filter(None, map(stored_by, model.graph.node)))
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    constants = [node for node in model.graph.node if node.op_type == "Constant"]
+    tensors |= {node.output[0]: one.t for node in constants for one in node.attribute if one.name == "value"}
+    for name, tensor in tensors.items():
+        if name in scales:
             scale = _nudged(numpy_helper.to_array(tensor), rng.choice((-2, -1, 1, 2)))
             tensor.CopyFrom(numpy_helper.from_array(scale, tensor.name))
 

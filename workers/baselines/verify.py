@@ -38,6 +38,9 @@ FLOOR = 1e-30
 APART, MOST = 1.25, 0.95
 """Where two ways of computing a quantised network part, a third may be further from either than these are from each other, and
 some of its elements are the same: of a U-Net's outputs 64 % were up to 7 steps apart, 74 and 73 % of ours 7 and 9 from them."""
+TAIL = 8.0
+"""Of elements in which two references are further apart than is allowed otherwise a third may have so many times as many, and
+three standard deviations of what is left to chance: one element that flipped must not let all others differ by as much."""
 OTHERS = (
     "operator by operator, as ONNX defines it: what ONNX Runtime puts together is further off",
     "where what lies halfway between two steps is rounded to the other",
@@ -53,7 +56,7 @@ class OutputVerdict:
     """One output: largest difference, largest absolute reference, and why it failed (empty when it passed).
 
     `steps` is the largest difference in quantisation steps, None where the output has none; `off` the share of elements
-    that are one or more off, or labels that are others.
+    that are one or more off, or labels that are others; `beyond` that of numbers that are further off than any may be.
     """
 
     name: str
@@ -64,6 +67,7 @@ class OutputVerdict:
     off: float | None = None
     tolerance: Tolerance = SINGLE
     steps: float | None = None
+    beyond: float = 0.0
 
     @property
     def sentence(self) -> str:
@@ -142,12 +146,28 @@ def parted(
 ) -> Verdict:
     """The same where of some inputs `references`, a first one and others as good, are further from each other than the
     tolerances allow: so may the outputs be of any inputs."""
-    wider = dict(tolerances)
+    wider, tails = dict(tolerances), dict.fromkeys(reference, 0.0)
     for first, *others in references:
         for other in others:
             for one in compare(other, first, tolerances).outputs:
                 wider[one.name] = _widened(one, wider.get(one.name, SINGLE))
-    return replace(compare(outputs, reference, wider), note=PARTED)
+                tails[one.name] = max(tails.get(one.name, 0.0), one.beyond)
+    by_themselves = {one.name: one.beyond for one in compare(outputs, reference, tolerances).outputs}
+    found = [
+        _short_tail(one, by_themselves[one.name], tails[one.name], reference[one.name].size) if one.passed else one
+        for one in compare(outputs, reference, wider).outputs
+    ]
+    return Verdict(tuple(found), PARTED)
+
+
+def _short_tail(found: OutputVerdict, beyond: float, theirs: float, count: int) -> OutputVerdict:
+    likely = max(theirs, 1 / max(1, count))  # one by chance
+    if beyond <= TAIL * likely + 3 * math.sqrt(likely / max(1, count)):
+        return found
+    reason = (
+        f"{100 * beyond:.3g} % of it is further off than the references are from each other in {100 * theirs:.3g} %"
+    )
+    return replace(found, passed=False, reason=reason)
 
 
 def _widened(apart: OutputVerdict, tolerance: Tolerance) -> Tolerance:
@@ -184,7 +204,8 @@ def _one(name: str, found: NDArray[Any] | None, wanted: NDArray[Any], tolerance:
     reason = _excess(difference, scale, tolerance) or _parts(y[plain], ref[plain], tolerance)
     if not reason and tolerance.relative <= SINGLE.relative:
         reason = _slices(np.where(plain, y, 0.0), np.where(plain, ref, 0.0), tolerance.relative)
-    return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance)
+    beyond = _share(np.abs(y[plain] - ref[plain]) > tolerance.relative * scale)
+    return OutputVerdict(name, not reason, difference, scale, reason, None, tolerance, beyond=beyond)
 
 
 def _in_rank(found: NDArray[Any], wanted: NDArray[Any], axis: int) -> NDArray[Any]:
@@ -256,7 +277,8 @@ def _steps(
     in_steps = np.abs(y - ref) / sizes
     steps, off = float(in_steps.max()), float(np.mean(in_steps > HALFWAY))
     reason = reason or _steps_excess(steps, off, ref.size, tolerance)
-    return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance, steps)
+    beyond = _share(in_steps > tolerance.steps + HALFWAY)
+    return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance, steps, beyond)
 
 
 def _labels(name: str, found: NDArray[Any], wanted: NDArray[Any], tolerance: Tolerance) -> OutputVerdict:
@@ -270,6 +292,10 @@ def _labels(name: str, found: NDArray[Any], wanted: NDArray[Any], tolerance: Tol
         reason = f"{100 * off:.3g} % of it is another label where {100 * tolerance.share:g} % may be"
     difference, scale = _figures(y, ref)
     return OutputVerdict(name, not reason, difference, scale, reason, off, tolerance)
+
+
+def _share(there: NDArray[np.bool_]) -> float:
+    return float(np.mean(there)) if there.size else 0.0
 
 
 def _figures(y: NDArray[np.float64], ref: NDArray[np.float64]) -> tuple[float, float]:

@@ -49,6 +49,12 @@ def by_versions(*sides: Iterable[Cell]) -> str:
     return f", by {count} versions of the code" if count > 1 else ""
 
 
+def days_of(cells: Iterable[Cell]) -> str:
+    """The first and the last on which one of them ended: what is printed may be older than the code."""
+    days = sorted({str(cell["ended"])[:10] for cell in cells})
+    return " to ".join(dict.fromkeys((days[0], days[-1]))) if days else "none finished"
+
+
 class Cells:
     """The files of one directory."""
 

@@ -8,18 +8,21 @@ import json
 import os
 import shutil
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TextIO, TypeVar
 
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cell, Cells, Key
 from workers.benchmarks.ours import Incomplete
 from workers.benchmarks.progress import Progress
 from workers.headless.errors import UserMistake
 from workers.messages.whole import write_whole
+
+LOOK = 0.5  # s between two
 
 
 class Part(Protocol):
@@ -79,14 +82,18 @@ def fill(
     progress: Progress,
     make: Callable[[P, Path, Progress], Cell],
     told: Callable[[Cell], str],
+    timed: bool = True,
 ) -> int:
     """How many cells broke off. `make` is given an empty directory, or what an earlier attempt left there, and ends as
     `attempt` lets it; `told` says of a kept cell in a line what it found. "wall" is the seconds it took. What another process
-    is at is left to it."""
+    is at is left to it; what is `timed` by a clock waits until another process of this directory is done with its own."""
     broken, before = 0, [cells.find(part.key, part.name) for part in parts]
     for part, found in zip(parts, before, strict=True):
         progress.begin(part.label)
-        with claimed(out / "begun" / part.key.digest) as mine:
+        with (
+            in_turn(out / "begun" / "machine", progress) if timed else nullcontext(),
+            claimed(out / "begun" / part.key.digest) as mine,
+        ):
             if not mine or cells.find(part.key, part.name) != found:
                 progress.end("left to another process")
                 continue
@@ -99,6 +106,24 @@ def fill(
                 shutil.rmtree(work, ignore_errors=True)
             progress.end(told(cell))
     return broken
+
+
+@contextmanager
+def in_turn(path: Path, progress: Progress) -> Iterator[None]:
+    """One after the other: two runs at once would each have half of a machine, and be told as if they had all of it."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w") as file:
+        while not _taken(file):
+            progress.show("waiting for another process of this benchmark")
+            time.sleep(LOOK)
+        yield
+
+
+def _taken(file: TextIO) -> bool:
+    with suppress(BlockingIOError):
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
 
 
 @contextmanager

@@ -42,7 +42,12 @@ _IMPORTING = (
     "views.py",
     "winograd",
 )
-IMPORT = ("workers/networks", "workers/messages/cores.py", *(f"workers/tvm_backend/{part}" for part in _IMPORTING))
+IMPORT = (
+    "workers/networks",
+    "workers/engine/machine.py",
+    "workers/messages/cores.py",
+    *(f"workers/tvm_backend/{part}" for part in _IMPORTING),
+)
 FINALS = (
     "workers/baselines",
     "workers/child/peers.py",
@@ -57,7 +62,7 @@ FINALS = (
 """What times a library beside ONNX Runtime and its operators."""
 STOCK = (
     *(f"workers/benchmarks/{part}.py" for part in ("stock", "stock_runner", "warm_builder")),
-    *(f"workers/tvm_backend/{part}.py" for part in ("linking", "programs", "runtime")),
+    *(f"workers/tvm_backend/{part}.py" for part in ("linking", "operators", "programs", "runtime")),
     *FINALS,
 )
 RECORDS = ("workers/headless/records.py", "workers/messages/known.py", "workers/benchmarks/again.py")
@@ -67,7 +72,9 @@ FOLDING = tuple(
     for part in ("benchmarks/tally", "benchmarks/curve", "messages/believed", "messages/causes", "messages/foretold")
 )
 """What makes a cell of a run's events."""
-TUNED = (*TUNING, *FOLDING, *FINALS, "workers/benchmarks/ours.py")
+COMPOSING = ("workers/messages/composition.py", "workers/messages/values.py")
+"""What a method may be put together of, and between which numbers."""
+TUNED = (*TUNING, *COMPOSING, *FOLDING, *FINALS, "workers/benchmarks/ours.py")
 
 
 DECIDING = ("numpy", "scipy", "scikit-learn", "xgboost-cpu", "torch", "emcee")

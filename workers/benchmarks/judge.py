@@ -1,8 +1,9 @@
 """The best programs that a search left, timed in turns: a JSON order on standard input, a result on standard output.
 
 An order: {spec, layout, sets: of programs, each {records: the directory of a database in TVM's format, whole: whether it must
-hold every operator; ours leave some as they are} or {best: configurations as an order to compile has them}}. The result:
-{latencies: of each set the weighted sum in s, timed in turns with the others', key: of the operators, see `operators_key`}.
+hold every operator} or {best: configurations as an order to compile has them}}. The result: {latencies: of each set the
+weighted sum in s, timed in turns with the others', null where an operator has no program, for ours leave some as they are; key:
+of the operators, see `operators_key`}.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ def judged(order: dict[str, Any], tell: Tell) -> dict[str, Any]:
                 for programs, taken in zip(sets, times, strict=True):
                     if index in programs:
                         taken.setdefault(index, []).append(bench.seconds(programs[index]))
-    sums = [sum(extracted[index].weight * median(found) for index, found in taken.items()) for taken in times]
+    sums = [
+        sum(task.weight * median(taken[index]) for index, task in enumerate(extracted))
+        if len(taken) == len(extracted)
+        else None
+        for taken in times
+    ]
     return {"latencies": sums, "key": operators_key(key_of(task.mod) for task in extracted)}
 
 

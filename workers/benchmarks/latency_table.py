@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.benchmarks.cells import DONE, Cell, by_versions
+from workers.benchmarks.cells import DONE, Cell, by_versions, days_of
 from workers.benchmarks.text_table import NOTHING, aligned, milliseconds, number
 from workers.benchmarks.turns import OURS
 from workers.messages.baselines import ONNX_RUNTIME
@@ -115,7 +115,7 @@ def _mean(cells: Sequence[Cell], terms: str) -> str:
         ratios = [found for cell in cells if (found := ratio(cell, name)) is not None]
         if ratios:
             told.append(f"{geometric_mean(ratios):.2f} x {name} ({len(ratios)} networks)")
-    return f"geometric mean ({terms}): {', '.join(told)}{by_versions(cells)}\n"
+    return f"geometric mean ({terms}): {', '.join(told)}{by_versions(cells)}; {days_of(cells)}\n"
 
 
 def _notes(cell: Cell) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workers.benchmarks.cells import DONE, Cell
+from workers.benchmarks.cells import DONE, Cell, days_of
 from workers.benchmarks.chart import Line
 from workers.benchmarks.curve import Curve
 
@@ -39,6 +39,11 @@ class Block:
     def title(self) -> str:
         what = "the same module" if self.layout == "same" else "TVM's arms on the plain import"
         return f"{self.name}, {what}, {self.machine}"
+
+    @property
+    def days(self) -> str:
+        """On which its runs ended."""
+        return days_of(self._done())
 
     @property
     def arms(self) -> list[tuple[str, str]]:
@@ -79,8 +84,8 @@ class Block:
     def peer(self, cell: Cell, arm: str) -> Cell | None:
         """The arm's finished cell that was given the most trials; of the same operators where both tuned the same module. Of
         the same seed where it has that one, else of its first: TVM's arms take most of an hour, and one may have to do. A
-        second run has none: the time that its first one took is not on its clock."""
-        if cell["key"]["arm"] == AGAIN:
+        second run has none, for the time that its first one took is not on its clock, nor has what did not come to an end."""
+        if cell["state"] != DONE or cell["key"]["arm"] == AGAIN:
             return None
         found = [c for c in self._finished(arm) if self.layout != "same" or key_of(c) == key_of(cell)]
         seed = cell["key"]["seed"]
@@ -103,7 +108,7 @@ class Block:
         found = []
         for cell in cells:
             theirs = self.peer(cell, arm)
-            if theirs is None or cell["state"] != DONE:
+            if theirs is None:
                 continue
             reached = self.reached(cell, arm)
             taken = cell["tuning"]["seconds"] if reached is None else reached

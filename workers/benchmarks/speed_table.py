@@ -27,7 +27,7 @@ def table(cells: Sequence[Cell]) -> str:
     faster: dict[tuple[str, str, str, str], list[_Faster]] = defaultdict(list)
     for block in compared:
         rows = [_row(block, arm, budget) for arm, budget in block.arms]
-        parts.append(f"{block.title}\n{aligned([_head(block), *rows])}")
+        parts.append(f"{block.title}, {block.days}\n{aligned([_head(block), *rows])}")
         for arm, budget in block.arms:
             for peer in block.peers if arm not in THEIRS else ():
                 if (one := _Faster.of(block, block.of(arm, budget), peer)).ups:
@@ -198,7 +198,7 @@ def _percent(share: float | None) -> str:
 
 def _over_sum(cell: Cell) -> float | None:
     """End to end over the sum of the operators by our clock."""
-    whole, parts = _timed(cell, "end_to_end"), cell["tuning"].get("judged") or curve_of(cell).final
+    whole, parts = _timed(cell, "end_to_end"), cell["tuning"].get("judged", curve_of(cell).final)
     return whole / parts if whole and parts else None
 
 

@@ -16,7 +16,7 @@ from workers.child.peers import LONG, SEEDS, ArtifactFailed, undisturbed
 from workers.messages.baselines import ONNX_RUNTIME
 from workers.messages.device import PART
 from workers.messages.spec import RunSpec
-from workers.tvm_backend.remote.line import DeviceGone, Line, call, call_again
+from workers.tvm_backend.remote.line import DeviceGone, DeviceRefused, Line, call, call_again
 
 MOVED, LOCKED, TOOK = 120.0, 600.0, 300.0
 """Seconds for a part of a file, for the device's measuring lock, and for the run script, or each of several inputs: as here."""
@@ -77,7 +77,10 @@ class Elsewhere:
                 ours.append(self._script("--runs", str(RUNS), "--seconds", str(TURN), took=HELD / 2))
                 try:
                     theirs += [self._compared(spec)] if compared else []
-                except ArtifactFailed as failed:  # another version than here may not know its operators
+                except (
+                    ArtifactFailed,
+                    DeviceRefused,
+                ) as failed:  # it may not know its operators, or take too long over them
                     compared = False
                     say(str(failed))
             if max(map(sum, (ours[-1], *theirs[-1:]))) > LONG:

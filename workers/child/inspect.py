@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
-from onnx import ModelProto, inliner
+from onnx import ModelProto
 
 from workers.baselines.session import refusal
 from workers.child.pulse import Pulse
@@ -60,8 +60,6 @@ def _cleaned_types(network: str, inspection: Inspection, sized: Set[str]) -> set
     """Operator types that cleaning leaves, with stand-ins for the sizes that are given later. Whether those of `sized`
     stay is for the sizes: they count where they stay though the sizes of all that they read are known."""
     model, chosen = load(network), dict[str, int]()
-    if model.functions:  # or they would be its operators where the stand-ins do not fit
-        model = inliner.inline_local_functions(model)
     sizes: dict[str, Any] = {port.name: list(port.shape) for port in inspection.inputs if port.shape is not None}
     for one in inspection.dynamic:
         size = chosen.setdefault(one.symbol or f"{one.input} {one.axis}", STAND_IN if one.axis else 1)

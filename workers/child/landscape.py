@@ -29,7 +29,7 @@ PATIENCE = 3600.0
 
 def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
     """An order: {kind: "curve" | "space" | "costs", work_dir, hardware} and, for the first two, {spec, name, network,
-    trials, seeds, operators, configurations}.
+    trials, seeds, operators, configurations, made: by which words}.
 
     Curves leave uncompiled what a run would (`Thrift`), so that a recorded search costs what one of a run does; every
     configuration of a space is compiled. The recording's header says which ("thrift").
@@ -60,6 +60,7 @@ def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> 
         "threads": spec.threads,
         "hardware": order["hardware"],
         "thrift": order["kind"] == "curve",
+        "made": order["made"],
     }
     if order["kind"] == "curve":
         make = _backends(spec, chosen, work, pulse, Thrift)

@@ -16,6 +16,7 @@ from workers.baselines.verify import Verdict, compare, compare_any, parted
 from workers.child.peers import SEEDS, onnxruntime, run_script
 from workers.messages.spec import RunSpec
 from workers.networks.check import load
+from workers.networks.rewriting import with_sizes
 from workers.networks.tolerance import Tolerance, tolerances
 
 LARGER = 100.0
@@ -49,7 +50,9 @@ def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, tu
     """Of the library in `folder`, or of what `run` runs elsewhere, on the inputs of every seed: the first verdict that failed,
     or one of those that passed; files are written to `work`. A `turn` is held while ONNX Runtime is asked, and one for each
     of the inputs here. Raises ArtifactFailed."""
-    allowed = tolerances(load(spec.network))
+    network = load(spec.network)
+    with_sizes(network, spec.inputs)
+    allowed = tolerances(network)
     with turn():
         references, unmoved = _references(spec, work, allowed)
     given, found = ([work / f"{name}-{n}.npz" for n in range(len(references))] for name in ("inputs", "outputs"))

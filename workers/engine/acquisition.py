@@ -2,7 +2,7 @@
 
 Every acquisition takes an opinion on n candidates and `best`, the log2 of the best speed so far relative to the best of the
 fit, and gives n scores that are log2 too, so that an annealing's temperature means the same under all of them. A model that
-tells no spread (boosted trees) is followed by its mean.
+tells no spread (boosted trees) is followed by its mean, by "expected_improvement" in its order alone.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ def expected_improvement(opinion: Prediction, best: float) -> Scores:
     """
     from scipy.special import ndtr
 
-    if not opinion.spread.any():
-        return opinion.log_mean
     spread = np.maximum(opinion.spread, _LEAST_SPREAD)
     z = (opinion.mean - (best if opinion.scale == "log" else 2.0**best)) / spread
     near = np.maximum(z, _FAR)

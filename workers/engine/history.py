@@ -11,7 +11,7 @@ from workers.engine.known import LUCK, NOTHING, Known
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.messages.believed import Believed
-from workers.messages.causes import DEVICE, INVALID, LARGE, UNBUILT
+from workers.messages.causes import INVALID, LARGE, UNBUILT
 
 DOUBT = 3.0
 """A lead of fewer standard errors may be chance, and so may one within `LUCK`."""
@@ -68,17 +68,13 @@ class History:
         return [configuration for configuration in configurations if not self.is_visited(configuration)]
 
     def add(self, outcome: Outcome) -> None:
-        """One outcome. Failures are points of speed 0; what was not built teaches nothing; a device's failure
-        says nothing about the configuration, which may be proposed again."""
+        """One outcome. Failures are points of speed 0; what was not built teaches nothing."""
         asked, found = outcome.candidate.configuration, outcome.configuration
         self._seconds += _cost(outcome)
         if outcome.candidate.round > 0:
             self._repeat(outcome)
             return
         seen = self.sketches[asked.sketch]
-        if outcome.cause == DEVICE:
-            seen.visited.discard(asked.choices)
-            return
         self.visit(asked)
         self.visit(found)
         if outcome.cause in UNBUILT or outcome.identity in self._identities:

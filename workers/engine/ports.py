@@ -46,7 +46,7 @@ class Outcome:
     `configuration` is what the backend read back, `identity` its structural hash: two candidates with one identity are one
     program. `seconds` is the evaluator's estimate over `runs` timed runs, `spread` its standard error; `stopped` says why
     measuring ended.
-    `cause` is "" or one of: "duplicate", "large", "invalid", "build", "crash", "timeout", "memory", "run", "device".
+    `cause` is "" or one of: "duplicate", "large", "invalid", "build", "crash", "timeout", "memory", "run".
     """
 
     candidate: Candidate

@@ -16,7 +16,7 @@ class SketchShares:
     sqrt(ln(1 + n) / (1 + n of the sketch)), with n measured points.
 
     A UCB bandit on the best rather than the mean speed, since a sketch is worth its best program. A sketch without a
-    valid point counts as the best while it has fewer than `first`.
+    valid point counts as the best while it has fewer than `first`, and without any point in any case.
     """
 
     def __init__(self, operator: Operator, history: History, search: Search, rng: np.random.Generator) -> None:
@@ -44,7 +44,7 @@ class SketchShares:
         seen = self._history.sketches[sketch]
         total = sum(len(other.speeds) for other in self._history.sketches)
         best = max(other.best for other in self._history.sketches)
-        promising = seen.best == 0 and len(seen.speeds) < self._search.first
+        promising = seen.best == 0 and len(seen.speeds) < max(1, self._search.first)
         value = 1.0 if promising or best == 0 else math.pow(seen.best / best, self._search.power)
         doubt = math.sqrt(math.log1p(total) / (1 + len(seen.speeds)))
         return value + self._search.curiosity * doubt + 1e-3

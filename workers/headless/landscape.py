@@ -73,13 +73,15 @@ def _made(arguments: argparse.Namespace, out: Path) -> int:
     except LandscapeError as error:
         raise UserMistake(str(error)) from None
     name = recording_name(Path(arguments.network).stem, arguments.method, hardware["name"], spec.threads)
-    figure = arguments.trials if arguments.kind == "curve" else arguments.configurations
-    work = out / "recording" / f"{name}-{content_hash(spec.network)[:8]}-{arguments.kind}-{figure}"
+    words = ("trials", "seeds") if arguments.kind == "curve" else ("configurations", "operators")
+    figures = "-".join(str(getattr(arguments, word)) for word in words)
+    work = out / "recording" / f"{name}-{content_hash(spec.network)[:8]}-{arguments.kind}-{figures}"
+    _not_another(out / f"{name}.{arguments.kind}.npz", work.name)
     work.mkdir(parents=True, mode=0o700, exist_ok=True)
     order = {
         "task": "landscape", "kind": arguments.kind, "spec": spec.to_json(), "work_dir": str(work), "name": name,
         "network": Path(arguments.network).stem, "hardware": hardware, "trials": arguments.trials, "seeds": arguments.seeds,
-        "operators": arguments.operators, "configurations": arguments.configurations,
+        "operators": arguments.operators, "configurations": arguments.configurations, "made": work.name,
     }  # fmt: skip
     made = _recorded(order)
     if made is None:
@@ -87,6 +89,20 @@ def _made(arguments: argparse.Namespace, out: Path) -> int:
         return 130
     _keep(made_in(work, made, "recording"), out)
     return 0 if (out / COSTS).exists() else _calibrate(out, hardware)
+
+
+def _not_another(kept: Path, made: str) -> None:
+    """Raises UserMistake when what lies at `kept` was made by other words, or of another network of that name: hours of
+    measuring."""
+    if not kept.exists():
+        return
+    try:
+        theirs = (CurveRecording if ".curve." in kept.name else SpaceRecording).read(kept).header.get("made")
+    except LandscapeError as error:
+        raise UserMistake(f"{error}; name another --out, or take it away") from None
+    if theirs != made:
+        reason = "another recording: of another network of that name, or by other words"
+        raise UserMistake(f"{kept} is {reason}; name another --out, or take it away")
 
 
 def _of_this_machine(out: Path, machine: str) -> None:

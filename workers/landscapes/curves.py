@@ -26,7 +26,8 @@ from workers.messages.causes import DUPLICATE, UNBUILT
 from workers.messages.composition import KNOWING
 
 CAUSES = ("", "duplicate", "invalid", "build", "crash", "timeout", "memory", "run", "device", "large")
-"""Of outcomes, by the number that a recording has for them; a new one goes to the end."""
+"""Of outcomes, by the number that a recording has for them; a new one goes to the end, and one that there is no more, as
+"device", keeps its place."""
 COLUMNS = ("seconds", "build", "measure", "search")
 Times = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Operator
 from workers.landscapes.clock import SimulatedClock
-from workers.messages.causes import DEVICE, INVALID
+from workers.messages.causes import INVALID
 
 APPLY_SECONDS = 0.009
 """What every candidate costs, duplicates too: applying a trace takes TVM about 9 ms."""
@@ -76,7 +76,7 @@ class Landscape(ABC):
         key = (candidate.operator, outcome.identity)
         if outcome.identity and candidate.round == 0 and key in self._seen:
             return Outcome(candidate, outcome.configuration, outcome.identity, None, cause="duplicate")
-        if outcome.identity and outcome.cause != DEVICE:
+        if outcome.identity:
             self._seen.add(key)
         return replace(outcome, candidate=candidate)
 

@@ -15,7 +15,7 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Knob, Operator, Sketch, tilings
 from workers.landscapes.clock import SimulatedClock
 from workers.landscapes.landscape import Landscape
-from workers.messages.causes import DEVICE, INVALID
+from workers.messages.causes import INVALID
 
 PEAK_FLOPS = 1e11
 FAULTS = {INVALID: 0.02, "build": 0.02, "crash": 0.01, "timeout": 0.01, "memory": 0.01, "run": 0.01}
@@ -54,8 +54,7 @@ class SyntheticLandscape(Landscape):
     """Answers every configuration of `operators`, equal for equal seeds, whatever was asked before.
 
     The upper half of a location knob's options are read back as its middle one, as TVM does with places that do not
-    exist: those are duplicates by identity. `faults` are shares of programs by cause; "device" fails a program the
-    first time only.
+    exist: those are duplicates by identity. `faults` are shares of programs by cause.
     """
 
     def __init__(
@@ -68,7 +67,6 @@ class SyntheticLandscape(Landscape):
         super().__init__(operators, clock)
         self._seed = seed
         self._faults = dict(FAULTS if faults is None else faults)
-        self._failed_once: set[tuple[int, Configuration]] = set()
         self._last: list[Outcome] = []
         self._hills = [
             [Hill.drawn(sketch, np.random.default_rng([seed, o.index, i])) for i, sketch in enumerate(o.sketches)]
@@ -79,7 +77,7 @@ class SyntheticLandscape(Landscape):
         """See `Landscape`."""
         made = self._read_back(candidate)
         key = (candidate.operator, made.sketch, *made.choices)
-        cause = self._cause(candidate.operator, made, key)
+        cause = self._cause(key)
         identity = "" if cause == INVALID else hashlib.blake2b(repr(key).encode(), digest_size=8).hexdigest()
         build = 0.0 if cause == INVALID else 0.05 + 0.3 * self._draw("build", *key) ** 3
         if cause:
@@ -126,14 +124,10 @@ class SyntheticLandscape(Landscape):
         )
         return Configuration(asked.sketch, tuple(choices))
 
-    def _cause(self, operator: int, made: Configuration, key: tuple[int, ...]) -> str:
+    def _cause(self, key: tuple[int, ...]) -> str:
         edges = np.cumsum(list(self._faults.values()))
         place = int(np.searchsorted(edges, self._draw("fault", *key), side="right"))
-        cause = ([*self._faults, ""])[place]
-        if cause == DEVICE and (operator, made) in self._failed_once:
-            return ""
-        self._failed_once.add((operator, made))
-        return cause
+        return [*self._faults, ""][place]
 
     def _draw(self, *what: object) -> float:
         """Uniform in [0, 1), a function of the seed and `what` alone."""

@@ -7,5 +7,3 @@ UNBUILT = (DUPLICATE, LARGE)
 """Nothing was built, so they are no trials: the same program as an earlier one, or more code than compiling it is worth."""
 INVALID = "invalid"
 """No program could be made of it: the configuration alone is to blame."""
-DEVICE = "device"
-"""What failed with that says nothing of the program."""

@@ -13,6 +13,11 @@ Control = Literal["continue", "pause", "stop"]
 Wish = Literal["continue", "turn", "pause", "stop"]
 """What a journal asks of an attempt. After its "turn" it pauses for others, and may finish what it has in hand."""
 
+
+class LeaseLost(Exception):
+    """Somebody else owns the job now: nothing more may be written for it."""
+
+
 EVENTS_VARIABLE = "TUNINGSITE_EVENTS"
 
 _STRENGTH: dict[Control, int] = {"continue": 0, "pause": 1, "stop": 2}

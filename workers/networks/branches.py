@@ -12,6 +12,7 @@ from workers.networks.graph import Weights, attribute, called, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.names import respell
 from workers.networks.rewriting import half_a_pixel_off
+from workers.networks.scattering import is_of_a_part
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_output_shapes, tensor_shapes
 from workers.networks.structure import STANDARD
@@ -92,9 +93,10 @@ def _refuse_sizes(model: ModelProto) -> None:
 
 def _refuse_unwritten(model: ModelProto) -> None:
     """Some operators TVM computes as ONNX does once they are written otherwise, which they are outside branches alone."""
-    version = opset(model)
+    version, shapes = opset(model), tensor_shapes(model)
     for node in filter(_is_if, model.graph.node):
-        if found := sorted({one.op_type for one in every([node]) if _is_written_otherwise(one, version)}):
+        otherwise = (one for one in every([node]) if _is_written_otherwise(one, version) or is_of_a_part(one, shapes))
+        if found := sorted({one.op_type for one in otherwise}):
             reason = f"one of its branches holds {found[0]}, and which of them is taken depends on values"
             raise NetworkError(called(node), reason, f"export the network with {found[0]} outside of it")
 
@@ -104,7 +106,12 @@ def _is_written_otherwise(node: NodeProto, version: int) -> bool:
         return not all(attribute(node, f"detect_{sign}", 1) for sign in ("negative", "positive"))
     if node.op_type == "RoiAlign":
         return attribute(node, "mode", b"avg") == b"max" or half_a_pixel_off(node, version)
-    return bool(node.op_type == "LpNormalization")
+    if node.op_type == "Resize":
+        stretched = attribute(node, "keep_aspect_ratio_policy", b"stretch") == b"stretch"
+        return bool(attribute(node, "antialias", 0)) or not stretched
+    if node.op_type == "LpPool":
+        return bool(attribute(node, "ceil_mode", 0))
+    return node.op_type in ("LpNormalization", "MeanVarianceNormalization")
 
 
 def _sized_by_values(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[str]:

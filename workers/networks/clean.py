@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from onnx import ModelProto, inliner
+from onnx import ModelProto
 
 from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel, prelus_to_leaky_relus
 from workers.networks.attention import keys_in_whole_vectors
@@ -16,7 +16,7 @@ from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
 from workers.networks.einsum import einsums_to_products
 from workers.networks.emptiness import drop_empty_parts
-from workers.networks.errors import one_line
+from workers.networks.errors import one_line, shown
 from workers.networks.extremes import extremes_within, infinite_extremes
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune, told
@@ -57,7 +57,8 @@ from workers.networks.rewriting import (
     sums_to_additions,
 )
 from workers.networks.scattering import scattered_by_places
-from workers.networks.shapes import set_static_shapes
+from workers.networks.shape import sizes_of
+from workers.networks.shapes import set_static_shapes, tensor_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
 from workers.networks.taps import taps_within
 from workers.networks.transforms import transforms_to_products
@@ -137,8 +138,11 @@ PASSES: tuple[Pass, ...] = (
 )
 SKIPPED = (
     "fuse_attention", "fuse_gelu", "fuse_gqa", "fuse_lp_normalization", "fuse_rms_norm", "fuse_rope",
+    "fuse_consecutive_reduce", "fuse_preceding_mul_into_conv",
 )  # fmt: skip
-"""Passes of the simplifier that make operators which TVM has no converter for, or imports worse than their parts."""
+"""Passes of the simplifier that make operators which TVM has no converter for, or imports worse than their parts, and two that
+compute something else: of two reductions the sizes are what the second one keeps, and a product that spreads one channel into
+several, as of grey images, is taken for one of channels that are there."""
 BROUGHT = frozenset(
     "Add And Cast Clip Concat Constant Conv Div Expand Flatten Gather Gemm Identity LayerNormalization MatMul Mul Neg Not "
     "Or Pad Pow ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum Reshape Slice Split Sqrt Squeeze Sub Tile Transpose "
@@ -157,14 +161,11 @@ def clean(
 ) -> tuple[ModelProto, list[str]]:
     """A checked network with static shapes, made ready for import, and what was done in plain sentences.
 
-    `model` is used up: its weights may be gigabytes, and are not copied. `input_shapes` by input name may leave out static
-    inputs. `simplifier` (onnxsim unless given) may fail: the passes here do the needful without it. Raises NetworkError for
-    shapes that do not fit.
+    `model` has no local functions (`load` writes them out) and is used up: its weights may be gigabytes, and are not copied.
+    `input_shapes` by input name may leave out static inputs. `simplifier` (onnxsim unless given) may fail: the passes here do
+    the needful without it. Raises NetworkError for shapes that do not fit.
     """
     report: list[str] = []
-    if model.functions:
-        model = inliner.inline_local_functions(model)
-        report.append("local functions were written out")
     _apply(whole_weights, model, report)
     before = {value.name for value in model.graph.input}
     _apply(drop_weight_inputs, model, report)
@@ -227,8 +228,12 @@ def _simplified(model: ModelProto, simplifier: Simplifier, report: list[str]) ->
 def _difference(model: ModelProto, result: ModelProto) -> str | None:
     """What forbids to go on with `result` in place of `model`."""
     for role in ("input", "output"):
-        old, new = ([value.name for value in getattr(graph, role)] for graph in (model.graph, result.graph))
-        if old != new:
+        given, made = ([value.name for value in getattr(graph, role)] for graph in (model.graph, result.graph))
+        if given != made:
             return f"it changed the {role}s of the network"
+    before, after = tensor_shapes(model), tensor_shapes(result)
+    for name in given:
+        if (sizes := sizes_of(before, name)) != (others := sizes_of(after, name)) and sizes and others:
+            return f"it changed the sizes of {shown(name)}"
     brought = operator_types(result) - operator_types(model) - BROUGHT
     return f"it brought in {', '.join(sorted(brought))}" if brought else None

@@ -19,6 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from workers.networks.errors import NetworkError
 from workers.networks.graph import read_by
 from workers.networks.limits import Limits
+from workers.networks.precision import PAIRS
 from workers.networks.shape import SMALL, TensorShape, shape_of
 from workers.networks.subgraphs import subgraphs
 
@@ -33,6 +34,9 @@ _MOST_FOLLOWED = 20_000
 LIKE_FIRST = frozenset({"BiasGelu", "FastGelu", "Gelu", "MeanVarianceNormalization", "SkipLayerNormalization"})
 """Operators that TVM imports and whose result is as their first input, which ONNX does not know by itself: it has no schema of
 ONNX Runtime's own, a Gelu before operator set 20 among them, and that of a MeanVarianceNormalization tells no size."""
+
+CONTRIBUTED = "com.microsoft"
+"""Whose pairs take numbers that ONNX's own took later, of 16 bits say."""
 
 
 class Inference:
@@ -82,6 +86,8 @@ class Inference:
 
     def _inferred(self, node: NodeProto) -> dict[str, TensorShape]:
         """What the operator's schema says; nothing where it does not fit or is not known."""
+        if node.domain == CONTRIBUTED and node.op_type in PAIRS:
+            return self._stored(node)
         if node.op_type in LIKE_FIRST and (like := self._like_first(node)):
             return like
         schema = self._schema(node)
@@ -102,6 +108,15 @@ class Inference:
         except Exception:  # onnx raises several unrelated types; the framework that runs the network will be clearer
             return {}
         return {name: _shape(kind) for name, kind in found.items() if kind.HasField("tensor_type")}
+
+    def _stored(self, node: NodeProto) -> dict[str, TensorShape]:
+        """As ONNX's own: of the first input's sizes, the type by the scale's, or where it is stored by the zero's."""
+        read = [self.shapes.get(name) for name in node.input]
+        if len(read) < 2 or read[0] is None:
+            return {}
+        by = read[1] if node.op_type == "DequantizeLinear" else read[2] if len(read) > 2 else None
+        kind = by.dtype if by else TensorProto.UINT8 if node.op_type == "QuantizeLinear" else TensorProto.FLOAT
+        return {node.output[0]: TensorShape(kind, read[0].dims)}
 
     def _like_first(self, node: NodeProto) -> dict[str, TensorShape]:
         """Its first input's shape, where no other has more axes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, NodeProto, TensorProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.shape import TensorShape
@@ -19,6 +19,12 @@ INTEGER_OPERATORS = frozenset(
 ROUNDING = frozenset({"QuantizeLinear", "DynamicQuantizeLinear"}) | INTEGER_OPERATORS
 """Operators that round to a quantisation step. DequantizeLinear alone does not: weights that are stored as integers are
 constants like any others."""
+_STORED_BY = {
+    "QuantizeLinear": 1,
+    "QLinearConcat": 0,
+    **dict.fromkeys(("QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul"), 6),
+    "QGemm": 7,
+}
 TAKEN = frozenset(
     int(kind)
     for kind in (
@@ -71,6 +77,14 @@ def precision(model: ModelProto) -> str:
     kinds = {int(tensor.data_type) for tensor in model.graph.initializer}
     kinds |= {value.type.tensor_type.elem_type for value in model.graph.input}
     return "float16" if TensorProto.FLOAT16 in kinds else "float64" if TensorProto.DOUBLE in kinds else "float32"
+
+
+def stored_by(node: NodeProto) -> str:
+    """The scale by which its result is stored; "" where it is not, or by one that is found meanwhile."""
+    if node.op_type not in ROUNDING - {"DynamicQuantizeLinear", "ConvInteger", "MatMulInteger"}:
+        return ""
+    place = _STORED_BY.get(node.op_type, 3)  # behind x, its scale and its zero
+    return str(node.input[place]) if place < len(node.input) else ""
 
 
 def is_quantised(model: ModelProto) -> bool:

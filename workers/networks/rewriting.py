@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from workers.networks.graph import (
 )
 from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
-from workers.networks.shapes import tensor_shapes
+from workers.networks.shapes import set_static_shapes, tensor_shapes
 from workers.networks.structure import STANDARD
 from workers.networks.subgraphs import nested
 
@@ -39,6 +39,14 @@ def drop_weight_inputs(model: ModelProto) -> str | None:
     return _drop_inputs(
         model, weights, "weight was no longer listed as an input", "weights were no longer listed as inputs"
     )
+
+
+def with_sizes(model: ModelProto, sizes: Mapping[str, Sequence[int]]) -> None:
+    """Gives the inputs that something reads the sizes that a run has, by their names. Raises NetworkError where they do not
+    fit."""
+    drop_unused_inputs(model)
+    read = {value.name for value in model.graph.input}
+    set_static_shapes(model, {name: size for name, size in sizes.items() if name in read})
 
 
 def drop_unused_inputs(model: ModelProto) -> str | None:

@@ -9,7 +9,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Array, Weights, attribute, operator_types, rewrite, told
 from workers.networks.inspect import opset
-from workers.networks.shape import TensorShape
+from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
 BY_PLACES = 11
@@ -30,16 +30,22 @@ def scattered_by_places(model: ModelProto) -> str | None:
     )
 
 
-def _by_places(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights) -> list[NodeProto]:
+def is_of_a_part(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether a ScatterElements has fewer indices than data along another axis, as far as sizes are known."""
     if node.op_type != "ScatterElements":
-        return []
-    data, at = (shapes[name].static if name in shapes else None for name in node.input[:2])
+        return False
+    data, at = (sizes_of(shapes, name) for name in node.input[:2])
     if not data or not at:
-        return []
+        return False
     axis = attribute(node, "axis", 0) % len(data)
-    if all(few == many for place, (few, many) in enumerate(zip(at, data, strict=True)) if place != axis):
+    return any(few != many for place, (few, many) in enumerate(zip(at, data, strict=True)) if place != axis)
+
+
+def _by_places(node: NodeProto, shapes: Mapping[str, TensorShape], weights: Weights) -> list[NodeProto]:
+    if not is_of_a_part(node, shapes):
         return []
-    name = node.output[0]
+    data, at = (sizes_of(shapes, name) for name in node.input[:2])
+    axis, name = attribute(node, "axis", 0) % len(data), node.output[0]
     grid = np.moveaxis(np.indices(at, np.int64), 0, -1)
     column = f"{name}__column"
     places = f"{name}__places"

@@ -133,7 +133,7 @@ measured: a wrong network's labels differ in most places, and a single label mus
 
 
 def tolerances(model: ModelProto) -> dict[str, Tolerance]:
-    """By output of a checked network as it was uploaded."""
+    """By output of a checked network as it was uploaded, of the sizes that it has in a run."""
     shapes = tensor_shapes(model)
     quantised = is_quantised(model)
     half = not quantised and computes_in_halves(model, shapes)

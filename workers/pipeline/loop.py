@@ -9,7 +9,7 @@ from workers.engine.known import Known
 from workers.engine.methods import ROLES, Method
 from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
-from workers.messages.causes import DEVICE, UNBUILT
+from workers.messages.causes import UNBUILT
 from workers.messages.events import Event
 from workers.messages.orders import WAITED, SlotTakenUp
 from workers.messages.spec import Budget
@@ -90,7 +90,7 @@ class TuningLoop:
                     self._revised.clear()
                 elif not slot and self._books.slots[operator]:
                     self._revised[operator] = None
-                if outcome.identity and outcome.cause not in (*UNBUILT, DEVICE):  # which may be proposed again
+                if outcome.identity and outcome.cause not in UNBUILT:
                     self._backend.remember(operator, outcome.identity)
             self._take_up(slots, len(slots), saved)
             if begun > len(slots):  # in which the attempt ended
@@ -140,14 +140,13 @@ class TuningLoop:
         earlier runs found to be faster, and what these found to be as good."""
         self._books.turn("warm-up")
         told = False
-        while candidates := self._first_tries():
-            if reason := self._over(self._deadline):
-                return reason
+        # Asked first: what is proposed counts as tried, and where the latency that was asked for was luck this goes on.
+        while not (reason := self._over(self._deadline)) and (candidates := self._first_tries()):
             if not told:
                 told = True
                 self._tell("phase", name="warm-up", text="measuring a first configuration of every operator")
             self._measure(candidates, 0)
-        return None
+        return reason
 
     def _first_tries(self) -> list[Candidate]:
         """The next batch of the warm-up; from outcomes alone, so that a resumed run goes on in the middle of it."""

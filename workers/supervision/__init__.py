@@ -1,7 +1,7 @@
 """One child for one order: start it, relay its events into a journal, control it, and say how it ended."""
 
 from workers.supervision.directory import DirectoryJournal, History
-from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost
+from workers.supervision.ports import Deadlines, Ending, Journal
 from workers.supervision.restart import restart_until_progress_stops
 from workers.supervision.supervisor import supervise
 
@@ -11,7 +11,6 @@ __all__ = [
     "Ending",
     "History",
     "Journal",
-    "LeaseLost",
     "restart_until_progress_stops",
     "supervise",
 ]

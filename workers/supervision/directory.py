@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from workers.messages.causes import UNBUILT
-from workers.messages.channel import Control
+from workers.messages.channel import Control, LeaseLost
 from workers.messages.events import Event, decode, encode
 from workers.messages.orders import SLOT_TOLD, SlotTakenUp, slot_taken_up
 from workers.messages.spec import AUTO
 from workers.messages.whole import sync_directory, whole
-from workers.supervision.ports import LeaseLost
 
 JOURNAL, CONTROL = "journal.jsonl", "control"
 

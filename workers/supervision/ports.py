@@ -13,10 +13,6 @@ from workers.messages.events import Event
 EndingKind = Literal["finished", "paused", "stopped", "failed", "crashed", "lost"]
 
 
-class LeaseLost(Exception):
-    """Somebody else owns the job now: nothing more may be written for it."""
-
-
 class Journal(Protocol):
     """Where events are kept. Called from one thread, never at the same time."""
 

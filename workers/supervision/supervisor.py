@@ -14,14 +14,14 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from workers.messages.channel import EVENTS_VARIABLE
+from workers.messages.channel import EVENTS_VARIABLE, LeaseLost
 from workers.messages.orders import PAST
 from workers.sandbox.lock import MeasureLock
 from workers.sandbox.spawn import Access, Limits, spawn
 from workers.sandbox.watchdog import guarded
 from workers.supervision.attempt import Attempt
 from workers.supervision.footprint import Bounds
-from workers.supervision.ports import Deadlines, Ending, Journal, LeaseLost, Speech
+from workers.supervision.ports import Deadlines, Ending, Journal, Speech
 from workers.supervision.slices import Slices
 from workers.supervision.wires import Wires
 

@@ -32,7 +32,7 @@ from workers.engine.methods import Method
 from workers.engine.ports import KNOWN, Candidate, Outcome, Proposer, State
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration, Operator
-from workers.messages.causes import DEVICE, INVALID, UNBUILT
+from workers.messages.causes import INVALID, UNBUILT
 from workers.messages.composition import EVOLVING
 from workers.tvm_backend.hardware import is_gpu
 from workers.tvm_backend.programs import Invalid, Workload, spaces, without_views
@@ -267,7 +267,7 @@ class EvolutionaryProposer:
         """The program of an outcome; None for what made none, or the same once more."""
         asked = outcome.candidate.configuration
         made = self._made.pop(asked, None)
-        if outcome.cause in (*UNBUILT, INVALID, DEVICE) or outcome.candidate.round > 0:
+        if outcome.cause in (*UNBUILT, INVALID) or outcome.candidate.round > 0:
             return None
         try:
             return made or self._workload.schedule(asked.sketch, asked.choices)

@@ -96,9 +96,10 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
         "avx512_vnni",
         "avx_vnni",
     }
-    shown, wanted = ({_llvm_name(flag) for flag in flags} for flags in (kernel & vector, vector if kernel else ()))
-    wanted.discard("avxvnni")  # kernels before 5.11 do not show it
-    more = [*(f"+{name}" for name in sorted(shown - known)), *(f"-{name}" for name in sorted((wanted - shown) & known))]
+    shown = {_llvm_name(flag) for flag in kernel}
+    wanted = {*map(_llvm_name, vector), *(name for name in known if name.startswith("avx512") or name == "gfni")}
+    hidden = (wanted - shown - {"avxvnni"}) & known if kernel else ()  # kernels before 5.11 do not show that one
+    more = [*(f"+{name}" for name in sorted((shown & wanted) - known)), *(f"-{name}" for name in sorted(hidden))]
     return {**target, "mattr": more} if more else target
 
 

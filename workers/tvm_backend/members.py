@@ -85,6 +85,11 @@ class Member:
         return self.parent is not None and self.parent.exited()
 
     @property
+    def ended(self) -> bool:
+        """Of one that nothing was asked of: unasked it says nothing, so that what can be heard is its end."""
+        return self.connection.poll(0)
+
+    @property
     def late(self) -> float:
         """When it will be."""
         return self.ordered + self.timeout
@@ -129,7 +134,8 @@ class Task:
     member: Member | None = field(default=None, repr=False)
     outcome: Outcome | None = None
     spared: bool = False
-    """Whether a worker that had this in hand died with its parent, or a device's line broke: perhaps through no fault of it."""
+    """Whether a worker that had this died with its parent, or while it had nothing to do, or a device's line broke: perhaps
+    through no fault of it."""
     alone: bool = False
     """Whether it failed in company: then nobody knows yet whose fault that was."""
     applier: Member | None = field(default=None, repr=False)

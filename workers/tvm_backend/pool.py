@@ -154,8 +154,8 @@ class Pool:
         while unknown or ready or busy:
             while (unknown or ready) and idle:
                 member = idle.pop()
-                if member.orphaned:  # that is no fault of what it would be given
-                    queue(self._lost(member))
+                if member.orphaned or member.ended:  # that is no fault of what it would be given
+                    queue(self._fallen(member))
                     member = self._replace(member)
                 if unknown:
                     self._give(member, "apply", [unknown.popleft()])
@@ -266,8 +266,8 @@ class Pool:
         member = task.member
         if member is None:
             return None
-        if member.orphaned:  # that is no fault of this task
-            self._lost(member)
+        if member.orphaned or member.ended:  # that is no fault of this task
+            self._fallen(member)
             self._replace(member)
             return None
         self._send_run(member, task, incumbent, last, lately=list(self._nursery.lately)[-SEEN:])
@@ -320,6 +320,16 @@ class Pool:
         for task in lost:
             task.member = None
         return lost
+
+    def _fallen(self, member: Member) -> list[Task]:
+        """What was compiled in one that ended with nothing in hand, and is to be compiled again: once, for a machine that ends
+        them again and again would never come to the end of a batch."""
+        lost = self._lost(member)
+        for task in lost if not member.orphaned else ():
+            if task.spared:
+                task.end(cause="crash", error=f"{member.gone()}, once more with nothing to do")
+            task.spared = True
+        return [task for task in lost if task.outcome is None]
 
     def _blame(self, task: Task, dead: Dead, taken: float) -> None:
         if task.identity and task.member is None:

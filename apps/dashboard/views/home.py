@@ -46,7 +46,7 @@ def home(request: HttpRequest) -> HttpResponse:
         "part": part,
         "kept": f"{urlencode({'q': part})}&" if part else "",
         **figures.table(page.object_list),
-        "networks": Network.objects.filter(owner=request.user).exists(),  # type: ignore[misc]
+        "networks": Network.objects.filter(owner=request.user).exclude(state=Network.State.REJECTED).exists(),  # type: ignore[misc]
     }
     if request.headers.get("HX-Request"):
         first, none = request.headers.get("HX-Target") == "welcome", not (context["rows"] or part)

@@ -12,6 +12,7 @@ from django.contrib import messages
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
 from apps.catalog.models import Network, Target
@@ -241,10 +242,11 @@ def _back(request: HttpRequest, found: TuningRun, refusal: str) -> HttpResponse:
 
 @require_GET
 def downloads(request: HttpRequest, pk: UUID) -> HttpResponse:
-    """The downloads: a page of its own, and the part of the run's page that htmx fetches."""
+    """The part of the run's page that htmx fetches."""
     found = _run(request, pk)
-    template = "dashboard/_downloads.html" if request.headers.get("HX-Request") else "dashboard/downloads.html"
-    return render(request, template, {"run": found} | _left(found))
+    if not request.headers.get("HX-Request"):
+        return redirect(f"{reverse('run', args=[found.pk])}#downloads-section")
+    return render(request, "dashboard/_downloads.html", {"run": found} | _left(found))
 
 
 def _left(found: TuningRun) -> dict[str, Any]:
@@ -257,8 +259,10 @@ def _left(found: TuningRun) -> dict[str, Any]:
     complete = services.measured(found)
     unready = found.target.state != Target.State.READY
     doubt = busy(first)
+    # The newest may have been deleted: what the page tells is then none of those that are left.
+    gone = bool(ready and first.library and ready.latency.get("median") != first.library.seconds)
     # Without a sum of operators nobody can tell whether something better was found since; what failed may be tried again.
-    improved = ready is None or not first.whole or found.latency is None or bool(doubt or compiling["failed"])
+    improved = ready is None or gone or not first.whole or found.latency is None or bool(doubt or compiling["failed"])
     return {
         "artifacts": artifacts,
         "library": ready,

@@ -83,6 +83,7 @@ class TuneRecorder(RunRecorder):
         of_kind(event.get("versions", {}), dict)
         of_kind(event.get("notes", []), list)
         self.run.started_facts = event
+        self.run.report = {}  # of the attempt before: what this one does it would not tell
         return _as_told(event)
 
     def _phase(self, event: Told) -> dict[str, Any]:
@@ -165,6 +166,7 @@ class TuneRecorder(RunRecorder):
         self.run.slots_count += 1
         self.run.slots_by_belief += bool(terms.get("decided_by_belief"))
         plain = {name: event[name] for name in _OF_SLOT}
+        plain["decision"] = own_terms(event["decision"], index)  # the whole table is in the event, for the log
         seq = self._numbers.last + 1
         slot = self._slots[number] = Slot(run=self.run, seq=seq, number=number, rule=rule, waited=waited, **plain)
         return {

@@ -40,7 +40,7 @@ _IMPROVEMENT = (
     *numbers("search", "AdaTune's surrogate", acquisition="expected_improvement"),
 )
 _CONTEXTUAL = numbers("search", "AdaTune's contextual optimizer", contextual=True)
-_UNTIL_VALID = "DynaTune, Algorithm 1: until each operator has a valid one; a limit of one plan"
+_UNTIL_VALID = "DynaTune, 5: until each operator has a valid one; a limit of one plan"
 _SLOTS = (
     *numbers("rhythm", _UNTIL_VALID, warm_up=64),
     *numbers("rhythm", "DynaTune, 5: slots of the order of 100 s", slot_seconds=100.0),

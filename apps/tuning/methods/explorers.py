@@ -51,8 +51,9 @@ EXPLORERS = (
         "metaschedule",
         "TVM’s own search",
         "programs that descend from the most promising ones by one change each: TVM's own EvolutionarySearch, 512 over 4 "
-        "generations. It brings its own cost model and chooses by itself: sampler, cost model and the numbers of the inner "
-        "search are asked on recorded landscapes only.",
+        "generations. It brings its own cost model and chooses by itself: sampler, cost model, the numbers of the inner "
+        "search and of those below all but population, generations, mutation and measured are asked on recorded landscapes "
+        "only.",
         (
             *_of("TVM's EvolutionarySearch", population=512, generations=4, mutation=0.85, measured=0.2),
             *_of("TVM has none", crossover=0.0, epsilon=0.0, leap=0.0),

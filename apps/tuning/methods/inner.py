@@ -46,7 +46,11 @@ RHYTHM = Part(
         *_to("product: trials an operator before the scheduler begins, at most", warm_up=4),
         *_to("product: a slot is one plan; 100 s in DynaTune, 5", slot_seconds=None),
         *_to("product: slots after which an operator is finished, no such end; 16 in Chameleon, Table 7", slots=None),
-        *_to("product: share of the seconds that is left for measuring every best once more, off", last=0.0),
+        *_to(
+            "product: share of the seconds, at most, that is left for measuring the bests in most doubt once more; no more "
+            "than 0.3 s an operator or 2 %, whichever is larger; off",
+            last=0.0,
+        ),
     ),
 )
 ACQUISITIONS = (

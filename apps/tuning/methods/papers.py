@@ -39,7 +39,12 @@ AUTO = Words(
         *numbers(
             "search", "product: random ones are drawn by the rules of the machine, half near the best", informed=True
         ),
-        *numbers("rhythm", "product: share of the seconds that is left for measuring every best once more", last=0.05),
+        *numbers(
+            "rhythm",
+            "product: share of the seconds, at most, that is left for measuring the bests in most doubt once more; no more "
+            "than 0.3 s an operator or 2 %, whichever is larger",
+            last=0.05,
+        ),
     ),
     more="At present DynaTune with operators that try each other's best, random configurations by the rules of the machine, "
     "and a last turn for the best of each. In runs of two minutes it ended faster than ONNX Runtime on SqueezeNet, ResNet-18, "

@@ -26,7 +26,7 @@ RULE = (
     *_SCORE,
     *_of("UCB1-NORMAL (Auer et al. 2002): the bonus follows the spread of an operator's own rewards", scale="spread"),
     *_of("product: the part of an operator's time that an unforeseen jump takes off", surprise=1 / 3),
-    *_of("DynaTune, 4.2", c=2.0),
+    *_of("DynaTune, 5", c=2.0),
     *_of("product: a bonus of the rewards' size needs no 0.2 for fast networks", c_fast=2.0),
     *_of("DynaTune, 5, in seconds", fast_latency=1e-3),
     *_of(
@@ -98,7 +98,7 @@ SCHEDULERS = (
         "each slot is drawn, an operator the likelier the larger the gain expected of it (DynaTune, Appendix A).",
         (
             *_WITHOUT_BONUS,
-            *_of("DynaTune, Appendix A", temperature=1.0),
+            *_of("product: the paper does not say", temperature=1.0),
             *_of("product: of the mean expected gain; the paper does not say of what", unit="mean"),
         ),
     ),

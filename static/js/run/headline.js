@@ -70,17 +70,19 @@ export class Headline {
 
   #elapsed() {
     const { run } = this.state, seconds = this.clock.seconds(run, this.live);
-    this.#ticking("elapsed", duration(run.state === "running" ? Math.round(seconds) : seconds));
+    this.#ticking("elapsed", duration(this.#ticks ? Math.round(seconds) : seconds));
     this.#ticking("left", this.#left(seconds));
   }
+
+  get #ticks() { return ["running", "stopping"].includes(this.state.run.state); }
 
   /** What ticks moves nothing beside it: it keeps the room that it once took. */
   #ticking(name, text) {
     const element = this.part(name);
-    if (this.state.run.state !== "running") element.style.minWidth = "";
+    if (!this.#ticks) element.style.minWidth = "";
     if (element.textContent === text) return;
     this.#set(name, text);
-    if (this.state.run.state === "running") element.style.minWidth = `${element.getBoundingClientRect().width}px`;
+    if (this.#ticks) element.style.minWidth = `${element.getBoundingClientRect().width}px`;
   }
 
   #left(seconds) {

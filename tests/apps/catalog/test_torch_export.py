@@ -71,6 +71,17 @@ def test_an_upload_is_converted_and_what_came_out_is_inspected(site: Any, data_d
 
 
 @pytest.mark.usefixtures("allowed")
+def test_a_program_that_was_also_uploaded_as_something_else_is_converted_again(site: Any) -> None:
+    network = create_network(site.ada, "a.pt2", [b"program"])
+    converted(claimed(network, "convert"), b"onnx content")
+    misnamed = create_network(site.ada, "a.onnx", [b"program"])
+    Network.objects.filter(pk__in=[network.pk, misnamed.pk]).update(state="rejected")
+    again = create_network(site.ada, "a.pt2", [b"program"])
+    assert (again, again.state, again.unconverted) == (network, "inspecting", True)
+    assert not Network.objects.filter(pk=misnamed.pk).exists()
+
+
+@pytest.mark.usefixtures("allowed")
 def test_a_second_answer_changes_nothing(site: Any) -> None:
     network = create_network(site.ada, "a.pt2", [b"program"])
     held = claimed(network, "convert")

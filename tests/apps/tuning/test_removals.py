@@ -40,7 +40,7 @@ def test_what_was_deleted_is_nobodys_before_it_is_gone(site: Site, run: TuningRu
     addresses = [reverse("network", args=[site.network.pk]), reverse("compared", args=[site.network.pk])]
     addresses += [reverse(name, args=[run.pk]) for name in ("run", "snapshot", "downloads")]
     addresses += [reverse("run-file", args=[run.pk, "log.jsonl"]), reverse("job-log", args=[run.job_id])]
-    assert {client.get(address).status_code for address in addresses} == {200}
+    assert {client.get(address, follow=True).status_code for address in addresses} == {200}
     there = rows()
     services.remove_network(site.network, site.ada)
     assert rows() == there

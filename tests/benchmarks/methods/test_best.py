@@ -88,6 +88,16 @@ def test_the_bounds_are_of_networks_drawn_and_not_of_their_seeds_alone() -> None
     assert row.count == 10
 
 
+def test_between_a_time_and_never_lies_nothing() -> None:
+    """The mean of their logarithms would be 43, a figure of no run."""
+    found = rivals(several(10.0, {"a": [1.85] * 3, "b": [1e6] * 3}), "space")["other"]
+    assert found.median == pytest.approx(1.85)
+    assert found.bounds == pytest.approx((1.85, MOST))
+    ours = {"a": [1.85] * 3, "b": [1e-6] * 3}
+    assert rivals(several(10.0, ours), "space")["other"].median == pytest.approx(1 / MOST)
+    assert rivals(several(10.0, {"a": [1e6] * 3, "b": [1e6] * 3}), "space")["other"].median == pytest.approx(MOST)
+
+
 def test_few_runs_bound_nothing() -> None:
     (row,) = rivals(several(10.0, {"a": [2.0] * 2, "b": [2.0] * 2}), "space").values()
     assert (row.median, row.bounds, row.count) == (pytest.approx(2.0), None, 4)

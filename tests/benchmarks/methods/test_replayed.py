@@ -129,25 +129,37 @@ HARMLESS = (
     "workers/child/network.py",  # calls the importer, and refuses operators that are others
     "workers/headless/errors.py",
     "workers/headless/machine.py",  # the machine is in the cell's key
+    "workers/engine/gpu.py",  # of programs of ours, as the next ones: what others left is scheduled as it was recorded
+    "workers/engine/space.py",
+    "workers/engine/start.py",
+    *(f"workers/tvm_backend/{part}.py" for part in ("groups", "nvrtc", "repetition", "soundness", "traces")),
+    "workers/messages/effects.py",  # what a page says of parts
     "workers/messages/events.py",  # names
+    "workers/messages/linker.py",  # which there is
+    "workers/messages/machine.py",  # in the cell's key, and how much memory there is
+    "workers/messages/orders.py",  # what a run goes on from
+    "workers/messages/sources.py",  # makes versions
     "workers/messages/spec.py",
     "workers/messages/whole.py",
     "workers/sandbox/lock.py",  # who waits for whom
     "workers/sandbox/spawn.py",
     "workers/supervision/directory.py",  # reads a journal
+    "workers/without.py",  # imports less
 )
 """What a cell's module imports and what decides none of its figures."""
 
 
 def unversioned(module: ModuleType, rooms: Sequence[str]) -> set[str]:
-    """Files of the product that `module` imports, itself and by others of the benchmarks, and that lie in none of `rooms`."""
+    """Files of the product that `module` imports, itself and by others of the benchmarks and of `rooms`, and that lie in none
+    of these."""
     waiting, found = [Path(str(module.__file__))], set[Path]()
     while waiting:
         path = waiting.pop()
         if path in found:
             continue
         found.add(path)
-        if path.is_relative_to(ROOT / "workers" / "benchmarks") and str(path.relative_to(ROOT)) not in HARMLESS:
+        followed = any(path.is_relative_to(ROOT / room) for room in ("workers/benchmarks", *rooms))
+        if followed and str(path.relative_to(ROOT)) not in HARMLESS:
             waiting += _imported(path)
     outside = {str(path.relative_to(ROOT)) for path in found if not any(path.is_relative_to(ROOT / r) for r in rooms)}
     return {name for name in outside if not name.endswith("__init__.py")} - set(HARMLESS)

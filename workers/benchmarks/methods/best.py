@@ -44,7 +44,7 @@ def by_network(groups: Groups, kind: str) -> dict[str, Interval]:
     found = {}
     for network in dict.fromkeys(name for name, _ in units):
         rows = [place for place, (name, _) in enumerate(units) if name == network]
-        best = min(others, key=lambda arm: float(np.median(_logs(times[arm][rows], times[auto][rows]))))
+        best = min(others, key=lambda arm: float(_middle(_logs(times[arm][rows], times[auto][rows]))))
         found[f"{network} ({kind}), {best}"] = _ratio(
             times[best][rows], times[auto][rows], [units[row] for row in rows]
         )
@@ -93,14 +93,23 @@ def _ratio(theirs: Times, ours: Times, units: Units) -> Interval:
     are of 95 % by a bootstrap that draws networks, and of each its seeds; None for fewer than FEWEST units."""
     logs, names = _logs(theirs, ours), np.asarray([name for name, _ in units])
     every = [logs[names == name] for name in dict.fromkeys(names.tolist())]
-    middle = float(np.exp2(np.median([np.median(seeds) for seeds in every])))
+    middle = float(np.exp2(_middle(np.asarray([_middle(seeds) for seeds in every]))))
     if len(logs) < FEWEST:
         return Interval(middle, None, len(logs))
     rng, drawn = np.random.default_rng(0), (RESAMPLES, len(every))
-    medians = np.stack([np.median(seeds[rng.integers(0, len(seeds), (*drawn, len(seeds)))], axis=2) for seeds in every])
+    medians = np.stack([_middle(seeds[rng.integers(0, len(seeds), (*drawn, len(seeds)))]) for seeds in every])
     chosen = np.take_along_axis(medians, rng.integers(0, len(every), (1, *drawn)), axis=0)[0]
-    low, high = np.exp2(np.percentile(np.median(chosen, axis=1), [2.5, 97.5]))
+    low, high = np.exp2(np.percentile(_middle(chosen), [2.5, 97.5]))
     return Interval(middle, (float(low), float(high)), len(logs))
+
+
+def _middle(logs: Times) -> Times:
+    """The median over the last axis. Of two in the middle of which one never came the lower counts: between a time and never
+    lies nothing that was measured."""
+    low, high = np.quantile(logs, 0.5, axis=-1, method="lower"), np.quantile(logs, 0.5, axis=-1, method="higher")
+    never = np.maximum(np.abs(low), np.abs(high)) > np.log2(MOST) - 1e-9
+    found: Times = np.where(never, low, (low + high) / 2)
+    return found
 
 
 def _logs(theirs: Times, ours: Times) -> Times:

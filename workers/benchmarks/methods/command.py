@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.cells import DONE, Cell, Cells
-from workers.benchmarks.filling import claimed, fill
+from workers.benchmarks.filling import claimed, fill, in_turn
 from workers.benchmarks.methods.arms import arm_named
 from workers.benchmarks.methods.claims import evaluated, table
 from workers.benchmarks.methods.compare import left_out, older_prices, summary, versions_apart
@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     broken = 0
     if arguments.live:
         parts = live_parts(arguments)
-        broken = _fill(parts, cells, out)
+        broken = _fill(parts, cells, out, True)
         if all(cells.find(part.key, part.name) for part in parts):  # what others are still at would be another clock's
             broken += _timed_anew(clocks(arguments, cells), out)
         else:
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
                 "not all runs are there: the same command goes on, and times what they found by one clock\n"
             )
     elif arguments.landscape:
-        broken = _fill(replayed_parts(arguments, out, lambda source: _draw(source, out)), cells, out)
+        broken = _fill(replayed_parts(arguments, out, lambda source: _draw(source, out)), cells, out, False)
     elif not cells.all(KIND) and not cells.all(PROBE):
         raise UserMistake(
             f"--out {arguments.out} holds no cells yet; name where to compare: --landscape DIR, or --live"
@@ -93,11 +93,12 @@ def run(arguments: argparse.Namespace) -> int:
     return min(1, broken)
 
 
-def _fill(parts: Sequence[Part], cells: Cells, out: Path) -> int:
-    """Runs what is missing and no other process is at: the same command, started twice, shares the work. How many broke off."""
+def _fill(parts: Sequence[Part], cells: Cells, out: Path, timed: bool) -> int:
+    """Runs what is missing and no other process is at: the same command, started twice, shares the work, of what is `timed` by
+    a clock one after the other. How many broke off."""
     missing = [part for part in parts if cells.find(part.key, part.name) is None]
     progress = Progress([part.estimate for part in missing])
-    return fill(missing, cells, out, progress, _cell, _told)
+    return fill(missing, cells, out, progress, _cell, _told, timed)
 
 
 def _cell(part: Part, work: Path, progress: Progress) -> Cell:
@@ -109,7 +110,7 @@ def _timed_anew(missing: Sequence[Clock], out: Path) -> int:
     progress, broken = Progress([clock.estimate for clock in missing]), 0
     for clock in missing:
         progress.begin(clock.label)
-        with claimed(out / "begun" / clock.claim) as mine:
+        with in_turn(out / "begun" / "machine", progress), claimed(out / "begun" / clock.claim) as mine:
             try:
                 if mine and clock.missing:
                     clock.run(out / "live", progress)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.cells import Cells, Key
-from workers.benchmarks.identity import ENGINE, FOLDING, TUNED, product_version
+from workers.benchmarks.identity import COMPOSING, ENGINE, FOLDING, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.methods import live, replayed
 from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
@@ -31,12 +31,12 @@ REPLAYED = (
     ENGINE,
     "workers/pipeline",
     "workers/landscapes",
+    *COMPOSING,
     *FOLDING,
     "workers/benchmarks/methods/replayed.py",
 )
 PROBING = (
     *REPLAYED,
-    "workers/messages/composition.py",
     *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks", "samplings", "arms")),
 )
 PLAYED = (*TUNED, "workers/benchmarks/methods/live.py")

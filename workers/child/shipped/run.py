@@ -202,7 +202,7 @@ def whole_cores():
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     cores = len({core_of(cpu) for cpu in os.sched_getaffinity(0)})
-    root, ours = Path("/sys/fs/cgroup"), "/"
+    root, ours = GROUPS, "/"
     with contextlib.suppress(OSError):
         lines = Path("/proc/self/cgroup").read_text().splitlines()
         ours = next((line[3:] for line in lines if line.startswith("0::")), "/")
@@ -211,10 +211,13 @@ def whole_cores():
         with contextlib.suppress(OSError, ValueError):
             quota, period = (one / "cpu.max").read_text().split()
             cores = min(cores, -(-int(quota) // int(period)))  # "max" is no number
+    with contextlib.suppress(OSError, ValueError):  # of the first version, as a container sees it
+        quota, period = (int((root / "cpu" / f"cpu.cfs_{name}_us").read_text()) for name in ("quota", "period"))
+        cores = min(cores, -(-quota // period)) if quota > 0 else cores
     return max(1, cores)
 
 
-PROCESSORS = Path("/sys/devices/system/cpu")
+PROCESSORS, GROUPS = Path("/sys/devices/system/cpu"), Path("/sys/fs/cgroup")
 
 
 def drawn(metadata, seed):

@@ -37,8 +37,9 @@ class Rhythm:
     """How a run spends its trials: `plan` candidates a slot, at most `warm_up` an operator before the scheduler starts.
 
     `slot_seconds` is the papers' slot by time; None makes a slot one plan. An operator is finished after `slots` of its own;
-    None is no such end. `last` is the share of a run's seconds that is left
-    for its end, when the best of every operator and what may be as good are measured once more.
+    None is no such end. `last` is the share of a run's seconds, at most
+    (`pipeline.last_turn`), that is left for its end, when the bests in most doubt and what may be as good are measured
+    once more.
     """
 
     plan: int = 16

@@ -36,7 +36,8 @@ class AdaptiveProgram:
     L2 loss >= the previous loss. Centres begin at points drawn with replacement, are cut to whole indices in every round, and
     jump to another point where their cluster is empty. A configuration has these two knobs of a centre, and each other knob of
     a candidate drawn for it alone, of any cluster; of an empty cluster's by chance. In place of what is visited and of the last
-    `chance` of a plan, which the k clusters are the size of, come configurations by chance (program: 5 % of 64, rounded down).
+    `chance` of a sketch's part of a plan, which the k clusters are the size of, come configurations by chance (program: 5 % of
+    64, rounded down).
 
     `figures`: "clusters" is the chosen k, "synthesised" how many of the plan were made so, "drawn" how many, its last, came by
     chance.

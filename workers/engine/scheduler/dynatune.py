@@ -51,7 +51,7 @@ class DynaTune:
     latency infinite and goes before all others, until it had `rescue` slots more than the others on average. `rule` lists
     where this goes beyond the paper.
     Rules told: "rescue", "gamma", "prior" (a first slot by an open rule), "belief" (the choice is not the one of the
-    bonus alone; "speed" where that is what is believed in), "bonus".
+    bonus alone, or its gain is the largest and larger than its bonus; "speed" where that is what is believed in), "bonus".
     """
 
     def __init__(self, seed: int, peak_flops: float, rule: Rule = PRODUCT_RULE) -> None:
@@ -186,7 +186,10 @@ class DynaTune:
             "decided_by_belief": decided,
             "scale": self._rule.scale,
         }
-        rule = "gamma" if chosen.gamma else "prior" if chosen.first else "belief" if decided else "bonus"
+        gain = decided or chosen.reduction > max(
+            chosen.bonus, *(one.reduction for one in table if one is not chosen), 0.0
+        )
+        rule = "gamma" if chosen.gamma else "prior" if chosen.first else "belief" if gain else "bonus"
         if rule == "belief" and self._rule.score == "speed":
             rule = "speed"
         return chosen, rule, terms

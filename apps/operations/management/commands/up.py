@@ -9,13 +9,27 @@ from typing import Any
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
-from django.db import connections
+from django.db import connection, connections
+from django.db.migrations.loader import MigrationLoader
 
 from apps.core import signin
 from apps.operations import embedded, listening, lock, site
 from apps.operations.launcher import Launcher
 from apps.operations.parts import Part
 from apps.operations.site_command import SiteCommand
+
+
+def check_age() -> None:
+    """Raises CommandError where a later version changed the database: Django passes over migrations that it does not know."""
+    loader = MigrationLoader(connection)
+    ours = {app for app, _ in loader.disk_migrations}
+    if later := sorted(
+        name for app, name in set(loader.applied_migrations) - set(loader.disk_migrations) if app in ours
+    ):
+        raise CommandError(
+            f"the site's database is of a later version ({later[-1]} was made there): start that version, or restore the "
+            "backup that was made before it"
+        )
 
 
 class Command(SiteCommand):
@@ -28,6 +42,7 @@ class Command(SiteCommand):
         try:
             held = lock.take(Path(settings.DATA_DIR))
             wanted = listening.configured()
+            check_age()
             call_command("migrate", verbosity=0, interactive=False)
             listening.admit(wanted)
             socket, address = listening.listen(wanted)

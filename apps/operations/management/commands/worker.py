@@ -23,4 +23,4 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         os.environ["PYTHONPATH"] = python_path.first(settings.BASE_DIR, os.environ)
         sys.stdout.flush()
-        os.execv(sys.executable, [sys.executable, "-m", "workers.actors", options["name"]])
+        os.execv(sys.executable, [sys.executable, "-P", "-m", "workers.actors", options["name"]])

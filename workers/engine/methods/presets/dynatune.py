@@ -27,7 +27,7 @@ DYNATUNE_PAPER = replace(
         "cost_model": {"objective": "rank", "rounds": 100, "subsample": 1.0},  # the scripts' objective; rest as AutoTVM
         "evaluator": RUNS_500,  # as AutoTVM; the paper does not say
         "search": FIRST,
-        # Slots of the order of 100 s (5.1; program 20 s); warm-up until an operator has a valid one (Algorithm 1).
+        # Slots of the order of 100 s (5.1; program 20 s); warm-up until an operator has a valid one (5).
         "rhythm": {"plan": PLAN, "warm_up": 64, "slot_seconds": 100.0},
     },
 )
