@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from apps.catalog.models import Network
-from apps.dashboard import humans, words
+from apps.dashboard import humans, run_curves, words
 from apps.tuning.live import thinned
 from apps.tuning.methods import titled
 from apps.tuning.models import Artifact, Slot, TuningRun
@@ -140,17 +140,12 @@ def _dynamic(runs: Iterable[TuningRun]) -> dict[Any, Any]:
 
 def _curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
     """(clock, latency) of each run, by its key: no more slots are read than SPARK of each."""
-    found: dict[Any, list[tuple[float, float]]] = {run.pk: [] for run in runs}
-    wanted = Q()
-    for run in runs:
-        if run.slots_count:
-            wanted |= Q(run=run, number__in=thinned(range(1, run.slots_count + 1), SPARK))
-    if wanted:
-        told = Slot.objects.filter(wanted).order_by("number").values_list("run_id", "ended", "latency")
-        for key, ended, latency in told:
-            if latency is not None:
-                found[key].append((ended, latency))
-    return found
+    numbers = {run.pk: thinned(range(1, run.slots_count + 1), SPARK) for run in runs}
+    asked = {key: Q(number__in=some) for key, some in numbers.items() if some}
+    told = run_curves.read(Slot.objects.all(), asked, "ended", "latency")
+    return {
+        run.pk: [(ended, latency) for _, ended, latency in told.get(run.pk, ()) if latency is not None] for run in runs
+    }
 
 
 def _row(run: TuningRun, curve: list[tuple[float, float]], dynamic: Any, wait: Wait | None) -> Row:

@@ -20,7 +20,7 @@ def curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
     first one with a latency, and now. Of more slots than POINTS an even choice stands for the batches from the first to the
     last one: of a run of hours nobody counts them. In four queries for all of them."""
     long = {run.pk: thinned(range(1, run.slots_count + 1), POINTS) for run in runs if run.slots_count > POINTS}
-    slots = _told(Slot.objects.all(), {key: Q(number__in=numbers) for key, numbers in long.items()}, "ended", "latency")
+    slots = read(Slot.objects.all(), {key: Q(number__in=numbers) for key, numbers in long.items()}, "ended", "latency")
     counted = Q(run__in=[run.pk for run in runs if run.pk not in long])
     for key, rows in slots.items():
         if rows:  # else it is being deleted
@@ -29,9 +29,9 @@ def curves(runs: Sequence[TuningRun]) -> dict[Any, list[tuple[float, float]]]:
     for key, number in batches.filter(counted).order_by("seq").values_list("run_id", "seq"):
         kept[key].append(number)
     chosen = {key: Q(seq__in=thinned(numbers, POINTS)) for key, numbers in kept.items()}
-    told = _told(batches, chosen, "clock", "payload__latency")
+    told = read(batches, chosen, "clock", "payload__latency")
     between = {key: gap for key, rows in told.items() if key not in long and (gap := _before_the_first(rows))}
-    earlier = _told(batches, between, "clock", "payload__latency")
+    earlier = read(batches, between, "clock", "payload__latency")
     found = {}
     for run in runs:
         rows = [row for part in (earlier, told, slots) for row in part.get(run.pk, ())]
@@ -45,7 +45,7 @@ Told = tuple[int, float, float | None]
 """A batch or a slot: its number, its time and the latency then."""
 
 
-def _told(rows: QuerySet[Any], asked: Mapping[Any, Q], *fields: str) -> dict[Any, list[Told]]:
+def read(rows: QuerySet[Any], asked: Mapping[Any, Q], *fields: str) -> dict[Any, list[Told]]:
     """Of what is asked for of each run: time and latency are these fields."""
     wanted = Q()
     for key, which in asked.items():

@@ -56,7 +56,7 @@ def test_the_chart_moves_while_the_run_is_told(site: Site, browser: Any, run: st
     before = [browser.execute_script(INKED, canvas) for canvas in ("#curve", "#lanes")]
     told = site.tell("tell", run=run, slots=20)
     reaches(browser, told["seq"])
-    until(lambda: [browser.execute_script(INKED, canvas) for canvas in ("#curve", "#lanes")] != before)
+    until(lambda: all(browser.execute_script(INKED, c) != b for c, b in zip(("#curve", "#lanes"), before, strict=True)))
     shown = browser.execute_script(FIGURES)
     assert (shown["trials"], shown["latency"]) == (told["trials"], told["latency"])
     until(lambda: part(browser, "latency") == f"{told['latency'] * 1e3:.3g}".ljust(4, "0"))
@@ -1042,7 +1042,8 @@ def test_two_hundred_events_a_second_keep_the_page_quick(site: Site, browser: An
             )  # it would wait up to 19 s before it tries again
             until(whole, 60)
         a_second = 2 * busiest(seen[1:])
-        fastest, longest = max(fastest, a_second), min(longest, max(lasted))
+        if a_second > 200:  # a page that had little to draw was quick for that
+            fastest, longest = max(fastest, a_second), min(longest, max(lasted))
         print(f"{a_second:.0f} events/s; longest of {len(lasted)} tasks {max(lasted):.0f} ms")  # noqa: T201
         assert browser.execute_script(FIGURES)["trials"] == told["trials"]
     assert fastest > 200

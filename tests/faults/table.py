@@ -69,11 +69,25 @@ result = len(rows) - len(set(rows)) + len(numbers) - len(set(numbers))
 
 @dataclass(frozen=True)
 class Fault:
-    """`strike` returns the number of processes that should be gone and are not."""
+    """`strike` returns the number of processes that should be gone and are not; `whom` it hits, who may still be being started
+    again after the one before."""
 
     name: str
     times: int
     strike: Callable[[Stricken], int]
+    whom: Callable[[Stricken], list[int]]
+
+
+def _children(on: Stricken) -> list[int]:
+    return list(on.site.children())
+
+
+def _webs(on: Stricken) -> list[int]:
+    return on.site.of("tuningsite.asgi:application")
+
+
+def _launchers(on: Stricken) -> list[int]:
+    return [on.launcher.pid]
 
 
 def _worker(on: Stricken) -> int:
@@ -84,7 +98,7 @@ def _worker(on: Stricken) -> int:
 
 
 def _child(on: Stricken) -> int:
-    kill(*on.site.children())
+    kill(*_children(on))
     return 0
 
 
@@ -100,7 +114,7 @@ def _queue_wiped(on: Stricken) -> int:
 
 
 def _web(on: Stricken) -> int:
-    kill(*on.site.of("tuningsite.asgi:application"))
+    kill(*_webs(on))
     return 0
 
 
@@ -131,19 +145,20 @@ def _frozen(on: Stricken) -> int:
 
 
 FAULTS = (
-    Fault("kill -9 the worker", 50, _worker),
-    Fault("kill -9 the tuning child", 200, _child),
-    Fault("kill -9 the launcher", 20, _launcher),
-    Fault("Ctrl-C and start again", 20, _interrupt),
-    Fault("kill -9 the queue", 20, _queue),
-    Fault("kill -9 and wipe the queue", 20, _queue_wiped),
-    Fault("kill -9 the web process", 20, _web),
-    Fault("freeze the worker for longer than its lease", 5, _frozen),
+    Fault("kill -9 the worker", 50, _worker, Stricken.worker),
+    Fault("kill -9 the tuning child", 200, _child, _children),
+    Fault("kill -9 the launcher", 20, _launcher, _launchers),
+    Fault("Ctrl-C and start again", 20, _interrupt, _launchers),
+    Fault("kill -9 the queue", 20, _queue, Stricken.queue),
+    Fault("kill -9 and wipe the queue", 20, _queue_wiped, Stricken.queue),
+    Fault("kill -9 the web process", 20, _web, _webs),
+    Fault("freeze the worker for longer than its lease", 5, _frozen, Stricken.worker),
 )
 
 
 def strike(fault: Fault, on: Stricken) -> Record:
     """Once; waits until the run goes on."""
+    eventually(lambda: bool(fault.whom(on)), AGAIN, f"someone to strike: {fault.name}")
     before = on.site.measured()
     began = time.monotonic()
     left = fault.strike(on)

@@ -32,7 +32,8 @@ def test_a_measurement_that_is_lost_shows_in_the_table(monkeypatch):
         def doubled(self) -> int:
             return 0
 
-    fault = table.Fault("kill -9 the worker", 1, lambda on: 0)
+    whom = iter([[], [], [7]])  # who is struck is being started again
+    fault = table.Fault("kill -9 the worker", 1, lambda on: 0, lambda on: next(whom))
     record = table.strike(fault, Losing())
-    assert record["lost"] == 2
+    assert (record["lost"], list(whom)) == (2, [])
     assert table.table([record]).splitlines()[1].split()[-5] == "2"

@@ -218,15 +218,20 @@ result = run.job_id
         self.ask(f"for _ in range({times}): dispatch.send({queue!r}, {task!r}, {key!r})")
 
     def assert_nothing_lost_or_doubled(self) -> None:
-        """Every number once, and no configuration measured twice in a round."""
+        """Every number once, no configuration measured twice in a round, and the database whole."""
         found = self.ask("""
+from django.db import connection
+with connection.cursor() as cursor:
+    whole = "ok" if connection.vendor != "sqlite" else cursor.execute("PRAGMA integrity_check").fetchone()[0]
 rows = list(Measurement.objects.values_list("run_id", "seq", "operator", "configuration", "round"))
 events = list(Event.objects.values_list("run_id", "seq"))
 numbers = [(r[0], r[1]) for r in rows] + events
 result = [len(rows), len({r[2:] + (r[0],) for r in rows}), len(numbers), len(set(numbers)),
-          max((n[1] for n in numbers), default=0), Job.objects.filter(task="tune").values_list("last_seq", flat=True)[0]]
+          max((n[1] for n in numbers), default=0), Job.objects.filter(task="tune").values_list("last_seq", flat=True)[0],
+          whole]
 """)
-        rows, configurations, numbers, different, highest, last = found
+        rows, configurations, numbers, different, highest, last, whole = found
+        assert whole == "ok"
         assert rows == configurations
         assert numbers == different
         assert highest <= last

@@ -52,6 +52,7 @@ def test_every_program_comes_to_what_the_reference_does(
     assert len(by_rule(one)) == (programs > 0), "a picture of one point has nothing to sum"
     x = drawn_input(one.shape)
     wanted, best = reference(tmp_path / "network.onnx", x), one.drawn(np.random.default_rng(0))
+    np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-5)
     for place in by_rule(one):
         (sketch,) = one.workloads[place].sketches
         assert sketch.size == programs

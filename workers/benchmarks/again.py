@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from workers.benchmarks.ours import OUT, Amount, ran, tuned
+from workers.benchmarks.ours import OUT, Amount, tuned
+from workers.benchmarks.progress import Progress
 from workers.messages.events import Event
 from workers.messages.orders import best_of
 from workers.messages.spec import RunSpec
@@ -19,16 +19,14 @@ EARLY_SHARE = 0.1
 """Of the time that a first run took to its final latency: what a second run has found by then lies in EARLY."""
 
 
-def tuned_again(
-    spec: RunSpec, amount: Amount, work: Path, show: Callable[[str], None], tick: Callable[[], None]
-) -> dict[str, Any]:
+def tuned_again(spec: RunSpec, amount: Amount, work: Path, progress: Progress) -> dict[str, Any]:
     """As `tuned`, of a second run that begins with what a first one found: that one's {seconds, curve} are "first", its
     library lies in work/first/library. What the second one had found after EARLY_SHARE of the first one's time, where that
     was all operators, is in work/early.json as an order to compile has it."""
     before = work / FIRST
     before.mkdir(exist_ok=True)
-    first = tuned(spec, amount, before, show, tick)
-    second, events = ran(spec, amount, work, show, tick, [str(before / OUT)])
+    first, _ = tuned(spec, amount, before, progress)
+    second, events = tuned(spec, amount, work, progress, [str(before / OUT)])
     best = _best_at(EARLY_SHARE * first["curve"][-1][0], events)
     (work / EARLY).unlink(missing_ok=True)
     if best is not None:

@@ -21,7 +21,7 @@ from workers.benchmarks.latency_table import table
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
-from workers.benchmarks.turns import OURS, in_turns, pair
+from workers.benchmarks.turns import FINALS, OURS, in_turns, pair
 from workers.child.peers import RUNS, TURN, Peer
 from workers.child.verification import verified
 from workers.engine.methods import METHODS
@@ -32,7 +32,6 @@ from workers.messages.spec import RunSpec
 from workers.sandbox.lock import MeasureLock
 
 KIND = "latency"
-FINALS = 30.0  # s for the turns
 OVERHEAD = 180.0  # s beside the tuning
 EAGER, COMPILED = "PyTorch", "torch.compile"
 
@@ -141,7 +140,7 @@ def _key(network: Network, arguments: argparse.Namespace, machine: Machine) -> K
 
 
 def _cell(part: Part, work: Path, progress: Progress) -> Cell:
-    tuning = tuned_once(work, lambda: ours.tuned(part.spec, part.amount, work, progress.show, progress.tick))
+    tuning = tuned_once(work, lambda: ours.tuned(part.spec, part.amount, work, progress)[0])
     return _measured(part, tuning, work, progress)
 
 

@@ -6,13 +6,14 @@ import json
 import shutil
 import sys
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.identity import operators_key
 from workers.benchmarks.process import PartFailed, environment, lines
+from workers.benchmarks.progress import Progress
 from workers.benchmarks.tally import Tally
 from workers.messages.events import Event
 from workers.messages.spec import RunSpec
@@ -60,10 +61,8 @@ class Told:
         return PartFailed(f"tune left with status {self.code}: {self.said}")
 
 
-def run_tune(
-    arguments: Sequence[str], threads: int, work: Path, show: Callable[[str], None], tick: Callable[[], None]
-) -> Told:
-    """`tune` in a directory of its own beneath `work`, from nothing; what it says goes to `show` and to work/log."""
+def run_tune(arguments: Sequence[str], threads: int, work: Path, progress: Progress) -> Told:
+    """`tune` in a directory of its own beneath `work`, from nothing; what it says goes to `progress` and to work/log."""
     out, said = work / OUT, [""]
     shutil.rmtree(out, ignore_errors=True)
     argv = [sys.executable, "-m", "workers.headless", "tune", *arguments, "--out", str(out)]
@@ -71,42 +70,28 @@ def run_tune(
     def hear(line: str) -> None:
         if line:
             said.append(line)
-            show(line)
+            progress.show(line)
 
-    code = lines(argv, "", environment(threads, work), None, hear, tick)
+    code = lines(argv, "", environment(threads, work), None, hear, progress.tick)
     (work / "log").write_text("\n".join(said))
     run = out / "run"
     return Told(code, said[-1], out, list(events_in(run)) if holds_journal(run) else [])
 
 
 def tuned(
-    spec: RunSpec,
-    amount: Amount,
-    work: Path,
-    show: Callable[[str], None],
-    tick: Callable[[], None],
-) -> dict[str, Any]:
-    """Tunes `spec.network` with `spec.method` and `spec.seed`; the library is unpacked to work/library.
-
-    {seconds, curve, trials, operators, sum_of_operators, ...}. Raises Incomplete, or PartFailed with the last line said.
-    """
-    return ran(spec, amount, work, show, tick, ())[0]
-
-
-def ran(
-    spec: RunSpec,
-    amount: Amount,
-    work: Path,
-    show: Callable[[str], None],
-    tick: Callable[[], None],
-    records: Sequence[str],
+    spec: RunSpec, amount: Amount, work: Path, progress: Progress, records: Sequence[str] = ()
 ) -> tuple[dict[str, Any], list[Event]]:
-    """The same with the run's events, beginning with `records` (--out directories of earlier runs)."""
+    """Tunes `spec.network` with `spec.method` and `spec.seed`, beginning with `records` (--out directories of earlier runs);
+    the library is unpacked to work/library.
+
+    {seconds, curve, trials, operators, sum_of_operators, ...} and the run's events. Raises Incomplete, or PartFailed with the
+    last line said.
+    """
     arguments = [
         spec.network, "--method", spec.method, *amount.arguments, "--seed", str(spec.seed), "--layout", spec.layout,
         *(word for directory in records for word in ("--records", directory)),
     ]  # fmt: skip
-    told = run_tune(arguments, spec.threads, work, show, tick)
+    told = run_tune(arguments, spec.threads, work, progress)
     finished = next((event for event in reversed(told.events) if event["kind"] == "finished"), None)
     if finished is not None and finished["latency"] is None:
         raise Incomplete(

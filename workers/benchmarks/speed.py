@@ -31,7 +31,7 @@ from workers.benchmarks.process import PartFailed, environment, result_of
 from workers.benchmarks.progress import Progress
 from workers.benchmarks.speed_blocks import AGAIN, THEIRS, blocks
 from workers.benchmarks.speed_table import table
-from workers.benchmarks.turns import OURS, in_turns, pair
+from workers.benchmarks.turns import FINALS, OURS, in_turns, pair
 from workers.child.verification import verified
 from workers.engine.methods import METHODS
 from workers.headless.arguments import out_directory
@@ -43,7 +43,6 @@ from workers.sandbox.lock import MeasureLock
 from workers.tvm_backend import runtime
 
 KIND = "speed"
-FINALS = 30.0  # s for the turns
 OVERHEAD = 120.0  # s of a cell of ours beside its tuning
 GUESS = {"stock": 1500.0, "warm": 600.0}
 
@@ -183,8 +182,8 @@ def _tuned(part: Part, work: Path, progress: Progress) -> dict[str, Any]:
     work.mkdir()
     if isinstance(part.amount, ours.Amount):
         if part.key.arm == AGAIN:
-            return again.tuned_again(part.spec, part.amount, work, progress.show, progress.tick)
-        return ours.tuned(part.spec, part.amount, work, progress.show, progress.tick)
+            return again.tuned_again(part.spec, part.amount, work, progress)
+        return ours.tuned(part.spec, part.amount, work, progress)[0]
     return _theirs(part, work, progress)
 
 

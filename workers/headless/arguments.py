@@ -17,6 +17,7 @@ from workers.headless.errors import UserMistake
 from workers.headless.machine import device_machine, spec_fields, this_machine
 from workers.headless.profile import Profile
 from workers.headless.torch_export import EXTENSION, as_onnx
+from workers.messages.composition import KNOWING
 from workers.messages.device import Address
 from workers.messages.spec import MAX_TRIALS, Budget, RunSpec
 
@@ -65,7 +66,7 @@ def device_of(arguments: argparse.Namespace) -> Address | None:
         return None
     if not arguments.device_key:
         raise UserMistake(
-            "--device needs --device-key FILE: a file with the key that 'python -m workers.device' prints there"
+            "--device needs --device-key FILE: a file with the key, which 'python -m workers.device' names there"
         )
     try:
         return Address.read(arguments.device, Path(arguments.device_key).read_text())
@@ -114,12 +115,17 @@ def network_file(network: str) -> Path:
 
 
 def check_method(name: str, parts: Mapping[str, str], stored: bool = False) -> None:
-    """Raises UserMistake for a method, or a part by its role, that does not exist, and for parts that do not fit together, as
-    `method` does."""
+    """Raises UserMistake for a method, or a part by its role, that does not exist, for parts that do not fit together, as
+    `method` does, and for what no run can have."""
     try:
-        method(name, parts, stored=stored)
+        chosen = method(name, parts, stored=stored)
     except EngineError as error:
         raise UserMistake(f"--method {name}: {error}") from None
+    if chosen.scheduler == KNOWING:
+        raise UserMistake(
+            f"--method {name}: the scheduler {KNOWING} is shown recorded curves, which a run has none of; compare it with "
+            "`benchmark methods --landscape DIR`"
+        )
 
 
 def percentage(text: str) -> float:

@@ -23,6 +23,7 @@ from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
 from workers.headless.run_directory import DEFAULT_MINUTES, RunDirectory
 from workers.headless.summary import summary
+from workers.messages.composition import KNOWING
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
@@ -46,7 +47,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--out", required=True, help="directory for the archive and the run's journal")
     parser.add_argument("--method", default="auto", help=f"one of {', '.join(METHODS)}")
-    parts = "; ".join(f"{role}: {', '.join(known)}" for role, known in REGISTRIES.items())
+    offered = {role: [name for name in known if name != KNOWING] for role, known in REGISTRIES.items()}
+    parts = "; ".join(f"{role}: {', '.join(names)}" for role, names in offered.items())
     parser.add_argument(
         "--part", action="append", default=[], metavar="ROLE=NAME",
         help=f"replace a part of the method, or with ROLE.PARAMETER=VALUE a number of one; {parts}",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Array, Weights, attribute, operator_types, replace_nodes, told, uses
+from workers.networks.graph import Array, Weights, attribute, operator_types, replace_nodes, rewrite, told, uses
 from workers.networks.inference import evaluate, shape_value
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
@@ -104,14 +104,12 @@ def batch_norms_to_products(model: ModelProto) -> str | None:
     if "BatchNormalization" not in operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    kept: list[NodeProto] = []
-    written = 0
-    for node in model.graph.node:
+
+    def written(node: NodeProto) -> list[NodeProto]:
         shape = shapes.get(node.input[0]) if node.op_type == "BatchNormalization" else None
         single = shape is not None and _constant(node, weights) and weights.get(node.input[1]).dtype == np.float32
         if shape is None or shape.dims is None or len(shape.dims) < 2 or not single:
-            kept.append(node)
-            continue
+            return []
         factor, mean, shift = _statistics(node, weights)
         name, by_channel = node.output[0], (1, -1, *[1] * (len(shape.dims) - 2))
         scaled = f"{name}__scaled"
@@ -119,12 +117,13 @@ def batch_norms_to_products(model: ModelProto) -> str | None:
             weights.put(f"{name}__{what}", values.astype(np.float32).reshape(by_channel))
             for what, values in (("factor", factor), ("shift", shift - mean * factor))
         ]
-        kept.append(helper.make_node("Mul", [node.input[0], constants[0]], [scaled]))
-        kept.append(helper.make_node("Add", [scaled, constants[1]], [name]))
-        written += 1
-    replace_nodes(model.graph, kept)
+        return [
+            helper.make_node("Mul", [node.input[0], constants[0]], [scaled]),
+            helper.make_node("Add", [scaled, constants[1]], [name]),
+        ]
+
     return told(
-        written,
+        rewrite(model.graph, written),
         "BatchNormalization was written as a product and a sum",
         "BatchNormalizations were written as products and sums",
     )

@@ -141,24 +141,22 @@ def one_sided_infinities(model: ModelProto) -> str | None:
     if "IsInf" not in operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    nodes: list[NodeProto] = []
-    rewritten = 0
-    for node in model.graph.node:
+
+    def asking(node: NodeProto) -> list[NodeProto]:
         signs = [sign for name, sign in _SIGNS if node.op_type == "IsInf" and not attribute(node, name, 1)]
         if not signs:
-            nodes.append(node)
-            continue
-        rewritten += 1
+            return []
         (source,), (result,) = node.input, node.output
         zero = weights.put(f"{result}__zero", np.asarray(0, _dtype(shapes, source)))
         found = f"{result}__both"
-        nodes.append(helper.make_node("IsInf", [source], [found]))
+        nodes = [helper.make_node("IsInf", [source], [found])]
         for number, sign in enumerate(signs):
             side, kept = f"{result}__side_{number}", result if number == len(signs) - 1 else f"{result}__one"
             nodes += [helper.make_node(sign, [source, zero], [side]), helper.make_node("And", [found, side], [kept])]
             found = kept
-    if rewritten:
-        replace_nodes(model.graph, nodes)
+        return nodes
+
+    rewritten = rewrite(model.graph, asking)
     return told(rewritten, "IsInf of one sign asks for the sign too", "IsInfs of one sign ask for the sign too")
 
 
@@ -225,20 +223,17 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
             reason = "it takes the largest of its samples, which TVM computes in another way"
             raise NetworkError(called(node), reason, "export it with mode='avg'")
     weights, shapes, version = Weights(model.graph), tensor_shapes(model), opset(model)
-    nodes: list[NodeProto] = []
-    rewritten = 0
-    for node in model.graph.node:
-        if node.op_type == "RoiAlign" and half_a_pixel_off(node, version):
-            moved = f"{node.output[0]}__regions"
-            by = np.asarray(0.5 - 0.5 / attribute(node, "spatial_scale", 1.0), _dtype(shapes, node.input[1]))
-            nodes.append(helper.make_node("Add", [node.input[1], weights.put(f"{moved}_by", by)], [moved]))
-            node.input[1] = moved
-            rewritten += 1
-        nodes.append(node)
-    if rewritten:
-        replace_nodes(model.graph, nodes)
+
+    def moved(node: NodeProto) -> list[NodeProto]:
+        if node.op_type != "RoiAlign" or not half_a_pixel_off(node, version):
+            return []
+        regions, there = node.input[1], f"{node.output[0]}__regions"
+        by = np.asarray(0.5 - 0.5 / attribute(node, "spatial_scale", 1.0), _dtype(shapes, regions))
+        node.input[1] = there
+        return [helper.make_node("Add", [regions, weights.put(f"{there}_by", by)], [there]), node]
+
     return told(
-        rewritten,
+        rewrite(model.graph, moved),
         "RoiAlign had its regions moved by the half pixel that TVM scales",
         "RoiAligns had their regions moved by the half pixel that TVM scales",
     )

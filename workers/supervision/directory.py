@@ -43,14 +43,8 @@ class History:
     slots: list[SlotTakenUp] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
     clock: float = 0.0
-    events: int = 0
     operators: list[dict[str, Any]] = field(default_factory=list)
     layout: str = AUTO
-
-    @property
-    def trials(self) -> int:
-        """Measurements kept of what was built."""
-        return sum(measurement.get("cause") not in UNBUILT for measurement in self.measurements)
 
 
 def _write_all(file: int, content: bytes) -> None:
@@ -213,12 +207,11 @@ class DirectoryJournal:
         measurements: list[dict[str, Any]] = []
         slots: list[SlotTakenUp] = []
         spent: dict[str, float] = {}
-        events, clock = 0, 0.0
+        clock = 0.0
         operators: list[dict[str, Any]] = []
         layout = AUTO
         checkpoint: Any = None
         for event in self.events():
-            events += 1
             checkpoint = event.get("checkpoint") or checkpoint  # of journals from when they stood there
             clock = max(clock, float(event.get("clock", 0.0)))
             if event["kind"] == "batch":
@@ -231,7 +224,7 @@ class DirectoryJournal:
             elif event["kind"] == "started":
                 layout = event["layout"]
         checkpoint = self._checkpoint() or checkpoint
-        return History(checkpoint, measurements, slots, spent, clock, events, operators, layout)
+        return History(checkpoint, measurements, slots, spent, clock, operators, layout)
 
     def close(self) -> None:
         """Lets another process have the directory; may be called twice."""

@@ -15,22 +15,17 @@ from numpy.typing import NDArray
 from tvm import relax
 from tvm.relax.expr_functor import mutator
 
-from workers.tvm_backend.mutation import Rewriter, is_call, static_shape
+from workers.tvm_backend.mutation import Rewriter, is_call, permutation, static_shape
 
 Array = NDArray[Any]
 
 
-def _shape(call: relax.Call) -> tuple[int, ...]:
-    return tuple(int(n) for n in call.ty.shape.values)
-
-
 def _reshaped(call: relax.Call, value: Array) -> Array:
-    return value.reshape(_shape(call))
+    return value.reshape(static_shape(call))
 
 
 def _permuted(call: relax.Call, value: Array) -> Array:
-    axes = call.attrs.axes
-    return value.transpose(None if axes is None else [int(axis) for axis in axes])
+    return value.transpose(permutation(call))
 
 
 def _cast(call: relax.Call, value: Array) -> Array:
@@ -78,14 +73,14 @@ class _Folder(Rewriter):
     def visit_call_(self, call: relax.Call) -> relax.Expr:
         call = super().visit_call_(call)
         evaluate = EVALUATED.get(call.op.name) if isinstance(call.op, tvm.ir.Op) else None
-        if evaluate is None or static_shape(call) is None:
+        if evaluate is None or (shape := static_shape(call)) is None:
             return call
         values = [self._value(one) for one in call.args if not isinstance(one, relax.ShapeExpr)]
         if any(value is None for value in values):
             return call
         with np.errstate(all="ignore"):
             result = evaluate(call, *values)
-        if (result.shape, str(result.dtype)) != (_shape(call), str(call.ty.dtype.dtype)):
+        if (result.shape, str(result.dtype)) != (shape, str(call.ty.dtype.dtype)):
             return call
         folded = tvm.runtime.empty(result.shape, str(result.dtype))
         np.copyto(np.from_dlpack(folded), result)

@@ -19,10 +19,11 @@ from apps.dashboard.plot import monotone
 register = template.Library()
 _NAMES = (
     "latency", "duration", "ratio", "faster", "slower", "count", "size", "flops", "rate", "bandwidth", "whole", "percent",
-    "short", "shortened", "moment",
+    "short", "shortened", "moment", "stem",
 )  # fmt: skip
 for _name in _NAMES:
     register.filter(_name, getattr(humans, _name))
+register.simple_tag(humans.latency, name="spread")
 register.filter("again", words.again)
 register.filter("of_state", words.of_state)
 register.filter("ordinary", words.ordinary)
@@ -95,15 +96,3 @@ def shape_of(sizes: Sequence[Any] | None) -> str:
     if sizes is None:
         return "any shape"
     return " x ".join("?" if size is None else str(size) for size in sizes) or "a single number"
-
-
-@register.filter
-def stem(name: str) -> str:
-    """It as a file begins that is saved by a page's script, as those that the server sends."""
-    return humans.stem(name)
-
-
-@register.simple_tag
-def spread(seconds: float, spread: float) -> str:
-    """A latency with its spread."""
-    return humans.latency(seconds, spread)

@@ -50,9 +50,9 @@ AUTO = Words(
     "and a last turn for the best of each. In runs of two minutes it ended faster than ONNX Runtime on SqueezeNet, ResNet-18, "
     "ResNet-50, VGG-19, MobileNet, a transformer encoder and AlexNet, on two cores of a processor with AVX-512, and with "
     "AVX2 alone on all of these that were run; a MobileNet quantised to 8 bits took 1.16 of its time there. How it is on yours "
-    "the page of each run says. Live it was the first of the methods here to come within 5 % of the lowest latency on "
-    "SqueezeNet and GoogLeNet; in recorded parts of the spaces, by older code, it is not shown over random search and "
-    "gradient, which were sooner on ResNet-18's.",
+    "the page of each run says. Live it was, of six methods, the first to come within 5 % of the lowest latency in eight of "
+    "ten runs on SqueezeNet and GoogLeNet; in recorded parts of the spaces, by older code, it is not shown over random search "
+    "and gradient, which were sooner on ResNet-18's.",
 )
 
 PAPERS = (

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from workers.benchmarks.machine import Machine, Network
 from workers.benchmarks.methods.arms import spelled
 from workers.benchmarks.ours import run_tune
+from workers.benchmarks.progress import Progress
 from workers.benchmarks.tally import Tally
 from workers.engine.methods import Method
 
@@ -21,8 +21,7 @@ def run_cell(
     seconds: float,
     asked: str,
     work: Path,
-    show: Callable[[str], None],
-    tick: Callable[[], None],
+    progress: Progress,
 ) -> dict[str, Any]:
     """Tunes the operators `asked` for (see `RunSpec`) for `seconds`; raises PartFailed with the last line said. An operator
     tells its `bests` too, see `Tally`: what they are worth beside other runs' tells `one_clock`."""
@@ -32,7 +31,7 @@ def run_cell(
         "--operators", asked, "--no-archive",
         *(word for place, value in changes.items() for word in ("--part", f"{place}={value}")),
     ]  # fmt: skip
-    told = run_tune(arguments, machine.cores, work, show, tick)
+    told = run_tune(arguments, machine.cores, work, progress)
     operators = next((event["operators"] for event in told.events if event["kind"] == "operators"), None)
     if operators is None or (told.code != 0 and told.events[-1]["kind"] != "finished"):
         raise told.broken

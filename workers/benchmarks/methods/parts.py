@@ -147,6 +147,8 @@ def live_parts(arguments: argparse.Namespace) -> list[Part]:
     if arguments.seconds is None or not 0 < arguments.seconds < math.inf:
         raise UserMistake("--live needs --seconds, the tuning time of a cell, finite and greater than 0")
     arms = {name: arm_named(name) for name in _words(arguments.methods) or ()}
+    if knowing := [name for name, arm in arms.items() if not _able(arm, LIVE)]:
+        raise UserMistake(f"--methods {knowing[0]}: it is shown recorded curves, which a run has none of; leave it out")
     networks, seeds = all_opened(_words(arguments.networks) or []), seeds_of(arguments.seeds)
     machine, version, seconds = Machine.here(), product_version(PLAYED), arguments.seconds
     limit = f"{seconds:g} s" if arguments.operators == ALL else f"{seconds:g} s, {arguments.operators}"
@@ -156,8 +158,7 @@ def live_parts(arguments: argparse.Namespace) -> list[Part]:
         key = Key(KIND, network.sha256, name, seed, LIVE, budget, machine.cpu, machine.cores, version)
 
         def run(work: Path, progress: Progress) -> dict[str, Any]:
-            asked, show, tick = arguments.operators, progress.show, progress.tick
-            return live.run_cell(network, machine, arm, seed, seconds, asked, work, show, tick)
+            return live.run_cell(network, machine, arm, seed, seconds, arguments.operators, work, progress)
 
         return Part(network.name, key, seconds + OVERHEAD, run)
 
