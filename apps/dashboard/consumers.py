@@ -17,6 +17,7 @@ from apps.core.access import owned, user_of
 from apps.core.address import address_of_socket
 from apps.core.pace import Pace
 from apps.core.seats import Seats
+from apps.core.turns import Turns
 from apps.dashboard.ear import Ear
 from apps.tuning.live import frames, missed
 from apps.tuning.models import TuningRun
@@ -31,6 +32,8 @@ LIMIT = 200  # events a frame
 MOST = 2000  # events that a viewer is told one by one; who missed more draws the run anew
 SOCKETS = 128  # of one account at a time; each reads the database every few seconds
 SEATS = Seats(SOCKETS)
+READS, PATIENCE = Turns(2), 60.0  # s
+"""Of one account at a time: what they take of the processor, and of the threads that pages need, all others lack."""
 PACE = Pace(300, 60.0)
 """Of lines that one address opens: a hundred pages behind it may come back at once, more than once."""
 
@@ -140,6 +143,8 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             raise
         except Gone:
             await self.close(NOT_THERE)
+        except TimeoutError:
+            await self.close(1011)
         except Exception:
             await self.close(1011)  # the page connects again, with its number
             raise
@@ -152,7 +157,8 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         """Sends all there is; whether there was something."""
         sent = False
         while True:
-            events, last = await _read(self.run, self.seq)
+            async with READS.of(self._seat, PATIENCE):
+                events, last = await _read(self.run, self.seq)
             if not events:
                 return sent
             await self._wait_for_room()

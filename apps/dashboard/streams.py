@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, StreamingHttpResponse
 
-from apps.tuning.models import Measurement, TuningRun
+from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.orders import tuning_log
-from apps.tuning.paging import by_number
+from apps.tuning.paging import by_number, few
 from workers.messages.tuning_log import encode_row
 
 PIECE = 1 << 18
@@ -69,12 +69,13 @@ def _batched(rows: Iterator[_T]) -> Iterator[list[_T]]:
         yield page
 
 
-def measurement_table(run: TuningRun, operator: int | None = None) -> Iterator[bytes]:
+def measurement_table(run: TuningRun, operator: Operator | None = None) -> Iterator[bytes]:
     """Measurements as CSV, of one operator or of all."""
-    names, rows = measurement_fields(), run.measurements.all()
-    rows = rows if operator is None else rows.filter(operator=operator)
+    names, rows, apart = measurement_fields(), run.measurements.all(), False
+    if operator is not None:
+        rows, apart = rows.filter(operator=operator.index), few(run, operator)
     yield as_csv([names]).encode()
-    for page in _batched(by_number(rows, *names[1:], size=ROWS)):
+    for page in _batched(by_number(rows, *names[1:], size=ROWS, apart=apart)):
         yield as_csv(page).encode()
 
 

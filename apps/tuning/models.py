@@ -72,7 +72,13 @@ class Job(models.Model):
 
     class Meta:
         ordering = ("-created",)
-        indexes = (models.Index(fields=("state", "lease_until"), name="job_by_lease"),)
+        indexes = (
+            models.Index(fields=("state", "lease_until"), name="job_by_lease"),
+            # A row may hold a log, and of an account or a machine there are thousands: what a turn asks for is here, and the
+            # newest of a machine's measurements of itself.
+            models.Index(fields=("owner", "task", "claimed", "state"), name="job_by_turn"),
+            models.Index(fields=("target", "task", "-created"), name="job_of_a_target"),
+        )
 
     def __str__(self) -> str:
         return f"{self.task} {self.id}"

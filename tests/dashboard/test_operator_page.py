@@ -22,7 +22,7 @@ from apps.dashboard.humans import duration
 from apps.tuning import orders, services
 from apps.tuning.live import frames
 from apps.tuning.models import Job, Measurement, Operator, Slot, TuningRun
-from tests.apps.rows import Site, Told
+from tests.apps.rows import Site, Told, plan_of
 from tests.dashboard.large import large
 from tests.tries import quickest, work_of
 from workers.messages import foretold as foretelling
@@ -560,3 +560,20 @@ def test_whole_numbers_are_measured_by_a_peak_of_as_many_products(site: Site, ad
         found = re.search(r"of the measured peak</dt><dd>([^<]*)<", page(ada, run))
         said[at_once] = found and found[1]
     assert said == {1: "48.0 %", 4: "12.0 %"}
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="how SQLite tells its plans")
+@pytest.mark.parametrize("others", [0, 30])
+def test_few_of_a_run_s_measurements_are_found_by_their_operator(site: Site, others: int) -> None:
+    """By their numbers the whole run would be looked through; where they are all of it each page would be sorted anew."""
+    run, write, told = kept(site, operators=2)
+    write(
+        [told.batch(2e-3)]
+        + [told.batch(operator=1) | {"measurements": [told.measurement(1, 1.0 + n)]} for n in range(others)]
+    )
+    run.refresh_from_db()
+    with CaptureQueriesContext(connection) as asked:
+        course(run, run.operators.get(index=0))
+    plans = [plan_of(query["sql"]) for query in asked if '"tuning_measurement"."run_id" =' in query["sql"]]
+    assert plans
+    assert all(("operator=?" in plan) == (others > 0) for plan in plans), "\n".join(plans)

@@ -197,6 +197,8 @@ def _timed(spec: RunSpec, folder: Path, work: Path, lock: TurnLock) -> tuple[Lat
     """In turns with ONNX Runtime, whose latency is the second; others measure between any two."""
     with ExitStack() as held:
         with lock.exclusive():
-            theirs, ours = held.enter_context(onnxruntime(spec, work)), held.enter_context(library(spec, folder))
+            theirs = held.enter_context(onnxruntime(spec, work))
+        with lock.exclusive():
+            ours = held.enter_context(library(spec, folder))
         pairs = list(in_turns(ours, theirs, lock))
     return undisturbed([pair[0] for pair in pairs]), undisturbed([pair[1] for pair in pairs])

@@ -48,13 +48,12 @@ References = list[Reference]
 
 def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, turn: Turn = nullcontext) -> Verdict:
     """Of the library in `folder`, or of what `run` runs elsewhere, on the inputs of every seed: the first verdict that failed,
-    or one of those that passed; files are written to `work`. A `turn` is held while ONNX Runtime is asked, and one for each
-    of the inputs here. Raises ArtifactFailed."""
+    or one of those that passed; files are written to `work`. A `turn` is held whenever ONNX Runtime is asked, and one for
+    each of the inputs here. Raises ArtifactFailed."""
     network = load(spec.network)
     with_sizes(network, spec.inputs)
     allowed = tolerances(network)
-    with turn():
-        references, unmoved = _references(spec, work, allowed)
+    references, unmoved = _references(spec, work, allowed, turn)
     given, found = ([work / f"{name}-{n}.npz" for n in range(len(references))] for name in ("inputs", "outputs"))
     for path, reference in zip(given, references, strict=True):
         save(path, reference.inputs)
@@ -95,17 +94,19 @@ def _run(spec: RunSpec, folder: Path, given: Sequence[Path], found: Sequence[Pat
                 peer.again()
 
 
-def _references(spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance]) -> tuple[References, list[str]]:
+def _references(
+    spec: RunSpec, work: Path, allowed: Mapping[str, Tolerance], turn: Turn = nullcontext
+) -> tuple[References, list[str]]:
     """Inputs and outputs of every seed, and which outputs stay as they are with other inputs, as far as can be told: a library
     that ignored them would pass. Those that larger inputs alone move are there once more, of such ones; inputs are positive
     where others make less that is finite, as behind a logarithm."""
-    first, positive = _taken(spec, work), False
-    if not _finite(first) and _numbers(above := _taken(spec, work, positive=True)) > _numbers(first):
+    first, positive = _taken(spec, work, turn), False
+    if not _finite(first) and _numbers(above := _taken(spec, work, turn, positive=True)) > _numbers(first):
         first, positive = above, True
     unmoved = _unmoved(first, allowed)
     if not unmoved:
         return first, []
-    larger = _taken(spec, work, LARGER, positive)
+    larger = _taken(spec, work, turn, LARGER, positive)
     left = [name for name in _unmoved(larger, allowed) if name in unmoved]
     fresh = [name for name in unmoved if name not in left]
     if not fresh or not _finite(larger):
@@ -125,8 +126,8 @@ def _numbers(references: References) -> int:
     return sum(int(np.isfinite(array).sum()) for reference in references for array in reference.outputs.values())
 
 
-def _taken(spec: RunSpec, work: Path, scale: float = 1.0, positive: bool = False) -> References:
-    with onnxruntime(spec, work, runs=0, scale=scale, positive=positive) as peer:
+def _taken(spec: RunSpec, work: Path, turn: Turn, scale: float = 1.0, positive: bool = False) -> References:
+    with turn(), onnxruntime(spec, work, runs=0, scale=scale, positive=positive) as peer:
         told, others = peer.answer["references"], peer.answer["others"]
     seeds = map(str, SEEDS)
     return [

@@ -182,8 +182,9 @@ class Device:
             return {"data": base64.b64encode(file.read(PART)).decode()}
 
     def script(self, arguments: list[str], seconds: float) -> Answer:
-        path = str(self._path("run.py"))
-        return _played(path, arguments) if self._gpu else self._ran([path, *arguments], seconds)
+        path = self._path("run.py")
+        # By its name alone: command lines can be read by others, and the folder's is known to its connection only.
+        return _played(str(path), arguments) if self._gpu else self._ran([path.name, *arguments], seconds)
 
     def compared(self, order: dict[str, Any], seconds: float) -> Answer:
         given = {**order, "network": str(self._path(order["network"]))}

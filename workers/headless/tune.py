@@ -150,6 +150,7 @@ def _tuned(
     if broken:
         Display.say(f"{broken}\nevery operator was measured: the archive is made of what was found")
     best = _best(ending, history.measurements, operators)
+    history.measurements.clear()  # of a long run they are gigabytes, which the compilation needs
     name = Path(arguments.network).stem
     latency = latency_of(best, operators) if len(best) == len(operators) else None
     if arguments.no_archive:

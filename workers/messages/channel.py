@@ -64,7 +64,7 @@ class ControlReader:
             raise EOFError("the supervisor closed the wire before it gave an order")
         order = json.loads(line)
         if not isinstance(order, dict):
-            raise ValueError(f"not an order: {line[:200]!r}")
+            raise ValueError(f"not an order: {bytes(line[:200])!r}")
         threading.Thread(target=self._listen, name="control", daemon=True).start()
         return order
 
@@ -79,7 +79,7 @@ class ControlReader:
                 self._wanted = word
         self._wanted = "stop"
 
-    def _line(self) -> bytes | None:
+    def _line(self) -> bytearray | None:
         searched = 0
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
@@ -87,6 +87,10 @@ class ControlReader:
             if not chunk:
                 return None
             self._buffer += chunk
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 1]
+        if end + 1 < len(self._buffer):
+            line = self._buffer[:end]
+            del self._buffer[: end + 1]
+        else:  # an order may be half a gigabyte: no copy
+            line, self._buffer = self._buffer, bytearray()
+            del line[end:]
         return line

@@ -8,11 +8,12 @@ its pages get, and every line of its has a `seq`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 FILE, MEASUREMENT = "tuning_log.jsonl", "measurement"
+ASKED = ("operator", "sketch", "choices", "asked", "round", "cause", "seconds")
 
 
 def measurement_row(measurement: Mapping[str, Any], clock: float | None, slot: int | None) -> dict[str, Any]:
@@ -25,8 +26,10 @@ def encode_row(row: Mapping[str, Any]) -> str:
     return json.dumps(row, sort_keys=True, separators=(",", ":"))
 
 
-def measurements_in(log: Path) -> list[dict[str, Any]]:
-    """The rows of measurements of a log; its other lines, of which some are long, are hardly looked at."""
+def measurements_in(log: Path) -> Iterator[dict[str, Any]]:
+    """The measurements of a log, of each what `orders.latest` and who builds asks for: of a million all would be gigabytes. Its
+    other lines, of which some are long, are hardly looked at."""
     with log.open(encoding="utf-8") as lines:
-        rows = [json.loads(line) for line in lines if f'"{MEASUREMENT}"' in line]
-    return [row for row in rows if row["kind"] == MEASUREMENT]
+        for line in lines:
+            if f'"{MEASUREMENT}"' in line and (row := json.loads(line))["kind"] == MEASUREMENT:
+                yield {name: row[name] for name in ASKED if name in row}

@@ -24,7 +24,8 @@ class Wires:
         self._stdin = process.stdin.fileno()
         self._log = process.stdout.fileno()
         self._events = events
-        self._outgoing = bytearray(order + b"\n")
+        self._outgoing = bytearray(order)
+        self._outgoing += b"\n"
         self.log = LogTail()
         with ExitStack() as held:
             pidfd = os.pidfd_open(process.pid)

@@ -36,7 +36,7 @@ def measurements(request: HttpRequest, pk: UUID, index: int) -> HttpResponse:
     """Every configuration of it that was tried."""
     run, found = _found(request, pk, index)
     name = f"{humans.stem(run.network.name)}-operator-{found.index}.csv"
-    return streams.attachment(request, streams.measurement_table(run, found.index), name, "text/csv")  # type: ignore[return-value]
+    return streams.attachment(request, streams.measurement_table(run, found), name, "text/csv")  # type: ignore[return-value]
 
 
 def _found(request: HttpRequest, pk: UUID, index: int) -> tuple[TuningRun, Operator]:

@@ -6,15 +6,17 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from apps.core import clock
-from apps.tuning import services
+from apps.tuning import services, turns
 from apps.tuning.models import Job, Outbox, TuningRun
 from apps.tuning.reconcile import _late, reconcile
 from apps.tuning.requests.queue import enqueue
 from apps.tuning.turns import LATE, MEASURING, TURN, next_of
 from apps.tuning.waiting import wait_of
-from tests.apps.rows import Site
+from tests.apps.rows import Site, plan_of
 from workers.messages.names import THREADS
 from workers.messages.spec import Budget
 
@@ -242,3 +244,14 @@ def test_who_left_a_place_to_others_is_told_when_one_of_its_own_is_free(site: Si
     Outbox.objects.all().delete()
     services.conclude(held, "failed", "it broke")
     assert Outbox.objects.filter(job=libraries[1].pk).exists()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="how SQLite tells its plans")
+def test_whose_turn_it_is_is_told_by_an_index_alone(site: Site) -> None:
+    """Accounts have thousands of jobs, and each row may hold a log."""
+    with CaptureQueriesContext(connection) as asked:
+        turns.had({site.ada.pk, site.bob.pk}, MEASURING)
+        site.target.jobs.filter(task=Job.Task.HARDWARE).first()
+    of_turns, newest = (plan_of(query["sql"]) for query in asked)
+    assert "COVERING INDEX job_by_turn" in of_turns
+    assert "INDEX job_of_a_target (target_id=? AND task=?)" in newest

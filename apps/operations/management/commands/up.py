@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.sessions.models import Session
 from django.core.management import call_command
 from django.core.management.base import CommandError, CommandParser
 from django.db import connection, connections
@@ -49,7 +50,11 @@ class Command(SiteCommand):
         except (listening.Refused, lock.Busy) as error:
             raise CommandError(str(error)) from error
         if address.port != wanted.port:
-            self.stdout.write(f"Port {wanted.port} is taken; this site is on port {address.port}.")
+            # Browsers give the sessions of a host to whatever has a port of it: another user's program may have them by now.
+            Session.objects.all().delete()
+            self.stdout.write(
+                f"Port {wanted.port} is taken; this site is on port {address.port}, where everybody signs in anew."
+            )
         lock.note(held, address.site())
         try:
             with socket:
