@@ -58,6 +58,22 @@ def reduced_twice(kept: tuple[int, int], between: bool = False) -> ModelProto:
     )
 
 
+def unbound(kind: str, axis: int = 1) -> ModelProto:
+    """Three parts of one place each, as PyTorch's exporters write unbind: slices or parts of a split, squeezed."""
+    weights = [constant("axis", integers(axis)), constant("ones", integers(1, 1, 1))]
+    nodes, names = [], [f"p{n}" for n in range(3)]
+    if kind == "Split":
+        nodes.append(helper.make_node("Split", ["x", "ones"], names, axis=axis))
+    for n, name in enumerate(names):
+        bounds = [f"{name}_{word}" for word in ("from", "to")]
+        weights += [constant(bounds[0], integers(n - 3)), constant(bounds[1], integers(n + 1 if n < 2 else 2**63 - 1))]
+        if kind == "Slice":
+            nodes.append(helper.make_node("Slice", ["x", *bounds, "axis"], [name]))
+        nodes.append(helper.make_node("Squeeze", [name, "axis"], [f"s{n}"]))
+    nodes += [helper.make_node("Mul", ["s0", "s1"], ["m"]), helper.make_node("Add", ["m", "s2"], ["y"])]
+    return model_of(nodes, {"x": [2, 3, 4, 5] if axis == 1 else [2, 4, 5, 3]}, {"y": None}, weights, 13)
+
+
 def spread_before_a_convolution(opset: int = 17) -> ModelProto:
     """A grey image becomes one of three channels, each with a gain of its own."""
     nodes = [
@@ -783,6 +799,16 @@ FORMS = {
         for kept, between in (((0, 1), False), ((1, 0), False), ((0, 0), False), ((0, 1), True))
     },
     "Conv of a grey image in three channels": spread_before_a_convolution,
+    **{
+        f"{kind} into places of axis {axis}": lambda kind=kind, axis=axis: unbound(kind, axis)  # type: ignore[misc]
+        for kind in ("Slice", "Split")
+        for axis in (1, -1)
+    },
+    "Mish": lambda: one("Mish", IMAGE, 18),
+    **{
+        f"{kind} of two": lambda kind=kind: one(kind, IMAGE, 13, drawn(4, 1, 1))  # type: ignore[misc]
+        for kind in ("Max", "Min")
+    },
     "EyeLike of another type": diagonal,
     "Conv, decoded": decoded,
     "Resize of a region": lambda: one(

@@ -252,6 +252,29 @@ def test_what_functions_hold_is_judged_as_if_it_stood_outside(tmp_path: Path) ->
     assert told[0][1] > 0
 
 
+@pytest.mark.parametrize("axis", [1, -1])
+@pytest.mark.parametrize("kind", ["Slice", "Split"])
+def test_parts_of_one_place_are_read_where_they_lie(kind: str, axis: int) -> None:
+    result, _ = clean(forms.unbound(kind, axis), {}, failing)
+    assert [node.op_type for node in result.graph.node] == ["Gather"] * 3 + ["Mul", "Add"]
+
+
+@pytest.mark.parametrize("far", [-100.0, -20.0, 0.0, 19.9, 20.1, 90.0])
+def test_a_mish_has_no_logarithm_and_is_exact_far_out(far: float) -> None:
+    nodes = [
+        helper.make_node("Softplus", ["x"], ["s"]),
+        helper.make_node("Tanh", ["s"], ["t"]),
+        helper.make_node("Mul", ["t", "x"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 9]}, {"y": [1, 9]}, [])
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert not operator_types(result) & {"Softplus", "Tanh", "Mish"}
+    x = (far + np.linspace(-2, 2, 9, dtype=np.float32))[None].astype(np.float32)
+    exact = x.astype(np.float64) * np.tanh(np.logaddexp(0, x.astype(np.float64)))
+    (found,) = ReferenceEvaluator(result).run(None, {"x": x})
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-30)
+
+
 def layer(*outputs: str) -> ModelProto:
     node = helper.make_node("LayerNormalization", ["x", "w"], ["y", *outputs], name="the one")
     named = {name: None for name in ("y", *filter(None, outputs))}

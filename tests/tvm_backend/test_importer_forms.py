@@ -67,6 +67,25 @@ def test_transposed_convolutions_of_groups_alone_keep_their_channels_first(axes:
     assert not compiled.imported.notes
 
 
+@pytest.mark.parametrize("kind", ["Max", "Min"])
+def test_the_larger_of_two_parts_keeps_its_channels_last(kind: str, tmp_path: Path) -> None:
+    """As a LightCNN's units do; what comes in and what goes out is turned, and nothing is stacked to be reduced."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Split", ["c", "halves"], ["a", "b"], axis=1),
+        helper.make_node(kind, ["a", "b"], ["m"]),
+        helper.make_node("Conv", ["m", "v"], ["y"]),
+    ]
+    weights = [
+        constant("w", forms.drawn(32, 8, 3, 3)), constant("v", forms.drawn(16, 16, 3, 3)),
+        constant("halves", forms.integers(16, 16)),
+    ]  # fmt: skip
+    compiled = compiled_right(model_of(nodes, {"x": [1, 8, 12, 12]}, {"y": None}, weights), tmp_path, seeds=1)
+    names = [task.name for task in compiled.extracted]
+    assert not any("stack" in name or "broadcast" in name for name in names), names
+    assert sum("transpose" in name for name in names) == 2, names
+
+
 def test_what_convolutions_and_their_normalisations_of_groups_make_is_never_transposed(tmp_path: Path) -> None:
     compiled = Compiled(written(generator(), tmp_path))
     large = 16 * 14 * 14

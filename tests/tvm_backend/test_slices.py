@@ -65,6 +65,29 @@ def test_queries_keys_and_values_are_read_where_the_product_has_them(
     assert copies(attention(places, axis), tmp_path) == 3
 
 
+@pytest.mark.parametrize("kind", ["Slice", "Split"])
+def test_so_are_those_that_are_unbound(kind: str, tmp_path: Path) -> None:
+    """As a vision transformer's are, by either exporter of PyTorch."""
+    model = attention()
+    nodes = []
+    for node in model.graph.node:
+        if node.op_type != "Gather":
+            nodes.append(node)
+            continue
+        place, part = int(node.output[0][1:]), f"u{node.output[0][1:]}"
+        bounds = [constant(f"{part}_{word}", np.int64([place + n])) for n, word in enumerate(("from", "to"))]
+        model.graph.initializer.extend(bounds)
+        if kind == "Slice":
+            nodes.append(helper.make_node("Slice", ["t", bounds[0].name, bounds[1].name, "axis"], [part]))
+        elif place == 0:
+            nodes.append(helper.make_node("Split", ["t", "ones"], ["u0", "u1", "u2"], axis=0))
+        nodes.append(helper.make_node("Squeeze", [part, "axis"], [node.output[0]]))
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.initializer.extend([constant("axis", np.int64([0])), constant("ones", np.int64([1, 1, 1]))])
+    assert copies(model, tmp_path) == 3
+
+
 def test_steps_of_a_sequence_stay_one_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("workers.tvm_backend.slices.MOST", 2)
     assert copies(attention(), tmp_path) > 3

@@ -18,6 +18,7 @@ _IMPORTING = (
     "clips.py",
     "concatenation.py",
     "constants.py",
+    "extrema.py",
     "fast_math.py",
     "hardware.py",
     "integers",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, operator_types, rewrite, told
+from workers.networks.graph import Parts, Weights, attribute, has_convolutions, operator_types, rewrite, told
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -74,6 +75,44 @@ def leaky_relus_by_channel(model: ModelProto) -> str | None:
     return told(
         rewritten, "leaky Relu was given a slope for each channel", "leaky Relus were given slopes for each channel"
     )
+
+
+def mishes_by_one_exponential(model: ModelProto) -> str | None:
+    """x tanh(log(1 + e^x)), an operator or three, is x n / (n + 2) with n = e^x (e^x + 2): TVM calls the C library's logarithm
+    for each number. Beyond 20 the quotient is 1; a Relu takes care of that, through which layouts pass."""
+    if not {"Mish", "Softplus"} & operator_types(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    makers = {name: node for node in model.graph.node for name in node.output}
+
+    def written(node: NodeProto) -> list[NodeProto]:
+        source = _source_of_mish(node, makers)
+        if source not in shapes or shapes[source].dtype != TensorProto.FLOAT:
+            return []
+        parts = Parts(node.output[0], weights)
+        far, two = parts.constant("far", np.float32(20)), parts.constant("two", np.float32(2))
+        near = parts.add("Sub", "near", far, parts.add("Relu", "left", parts.add("Sub", "below", far, source)))
+        power = parts.add("Exp", "power", near)
+        product = parts.add("Mul", "product", power, parts.add("Add", "raised", power, two))
+        parts.add("Mul", "mish", source, parts.add("Div", "gate", product, parts.add("Add", "whole", product, two)))
+        return parts.all()
+
+    rewritten = rewrite(model.graph, written)
+    return told(rewritten, "Mish was written with one exponential", "Mishes were written with one exponential each")
+
+
+def _source_of_mish(node: NodeProto, makers: Mapping[str, NodeProto]) -> str:
+    """What a node is the Mish of; "" of none."""
+    if node.op_type == "Mish":
+        return str(node.input[0])
+    if node.op_type != "Mul":
+        return ""
+    for source, gate in ((node.input[0], node.input[1]), (node.input[1], node.input[0])):
+        outer = makers.get(gate)
+        inner = makers.get(outer.input[0]) if outer is not None and outer.op_type == "Tanh" else None
+        if inner is not None and inner.op_type == "Softplus" and inner.input[0] == source:
+            return str(source)
+    return ""
 
 
 def _hard_sigmoid(node: NodeProto, weights: Weights) -> list[NodeProto]:

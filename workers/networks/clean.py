@@ -8,7 +8,12 @@ from pathlib import Path
 
 from onnx import ModelProto
 
-from workers.networks.activations import hard_activations_to_clips, leaky_relus_by_channel, prelus_to_leaky_relus
+from workers.networks.activations import (
+    hard_activations_to_clips,
+    leaky_relus_by_channel,
+    mishes_by_one_exponential,
+    prelus_to_leaky_relus,
+)
 from workers.networks.attention import keys_in_whole_vectors
 from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
@@ -35,6 +40,7 @@ from workers.networks.normalizations import (
 from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
 from workers.networks.pads import cut_before_wrapped, explicit_pads
+from workers.networks.parts import places_of_parts
 from workers.networks.plain import constants_in_branches, whole_weights
 from workers.networks.powers import powers_of_one_type
 from workers.networks.quantization import quantization_to_arithmetic
@@ -95,6 +101,7 @@ PASSES: tuple[Pass, ...] = (
     whole_resizes,
     explicit_pads,
     cut_before_wrapped,
+    places_of_parts,
     recurrences_to_steps,
     fold_batch_norms,
     # Before what is enlarged has a Reshape behind it, as a row has that is to be normalised.
@@ -123,6 +130,7 @@ PASSES: tuple[Pass, ...] = (
     pad_channels,
     # Whose slopes, of zero channels too, would have to be padded.
     leaky_relus_by_channel,
+    mishes_by_one_exponential,
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,

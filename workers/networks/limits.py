@@ -11,7 +11,9 @@ class Limits:
 
     `fields` bounds the protobuf fields and `packed_bytes` the variable-length integers: both grow when parsed (a
     two-byte message becomes some two hundred bytes), the weights themselves do not. `tensor_elements` bounds one
-    tensor, declared or inferred, `total_elements` all together; 2**30 elements of float32 are 4 GiB. `ports` bounds
+    tensor, declared or inferred, `weight_elements` all weights and `total_elements` all tensors that a network ever
+    makes, which are not those of a moment: four layers of a Segment Anything make 2**32 of scores alone. 2**30 elements
+    of float32 are 4 GiB. `ports` bounds
     inputs and outputs together, `open_sizes` what a form asks for: the cached keys and values of a language model, whose
     batch and length are open, are some two hundred.
     """
@@ -29,7 +31,8 @@ class Limits:
     rank: int = 16
     name_length: int = 1_024
     tensor_elements: int = 2**30
-    total_elements: int = 2**32
+    weight_elements: int = 2**32
+    total_elements: int = 2**36
 
 
 DEFAULT = Limits()

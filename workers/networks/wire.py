@@ -218,7 +218,7 @@ class Walk:
         count = prod(dims)
         _within(count, self.limits.tensor_elements, f"elements of {name}")
         self.elements += count
-        _within(self.elements, self.limits.total_elements, "elements of all weights")
+        _within(self.elements, self.limits.weight_elements, "elements of all weights")
         if kind == _STRING:
             expected, found = count, values
         elif kind not in _BITS:

@@ -19,6 +19,7 @@ from workers.tvm_backend import (
     clips,
     concatenation,
     constants,
+    extrema,
     fast_math,
     integers,
     interleaving,
@@ -142,7 +143,8 @@ def _lowered(mod: tvm.IRModule, target: tvm.target.Target, way: Way) -> tuple[tv
 
 def _frontend(model: onnx.ModelProto, shapes: dict[str, list[int]]) -> tvm.IRModule:
     try:
-        return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
+        with extrema.two_by_two():
+            return from_onnx(model, shape_dict=shapes, keep_params_in_input=False)
     except Exception as error:
         raise ImportFailed(f"TVM cannot import this network: {_converted(error)}{last_line(error)}") from error
 

@@ -1,0 +1,56 @@
+"""Parts of one place along an axis that is dropped, as PyTorch's unbind is exported: queries, keys, values of an attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper
+
+from workers.networks.graph import Weights, attribute, rewrite, told
+from workers.networks.shape import TensorShape, sizes_of
+from workers.networks.shapes import tensor_shapes
+
+Place = tuple[str, int, int]
+"""What is read, along which axis, and where."""
+
+
+def places_of_parts(model: ModelProto) -> str | None:
+    """A Squeeze of a Slice, or of a part of a Split, of one place is a Gather of it, which is read where it lies: a Split is
+    computed whole, and each of its parts copied."""
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    makers = {name: node for node in model.graph.node for name in node.output}
+
+    def gathered(node: NodeProto) -> list[NodeProto]:
+        maker = makers.get(node.input[0]) if node.op_type == "Squeeze" and len(node.input) > 1 else None
+        if maker is None or node.input[1] not in weights:
+            return []
+        found = _place(maker, node.input[0], weights, shapes)
+        axes = weights.get(node.input[1]).reshape(-1).tolist()
+        if found is None or [axis % len(sizes_of(shapes, found[0])) for axis in axes] != [found[1]]:
+            return []
+        source, axis, place = found
+        where = weights.put(f"{node.output[0]}__place", np.asarray(place, np.int64))
+        return [helper.make_node("Gather", [source, where], node.output, axis=axis)]
+
+    count = rewrite(model.graph, gathered)
+    return told(count, "part of one place is read where it lies", "parts of one place are read where they lie")
+
+
+def _place(maker: NodeProto, name: str, weights: Weights, shapes: Mapping[str, TensorShape]) -> Place | None:
+    sizes = sizes_of(shapes, maker.input[0]) if maker.op_type in ("Slice", "Split") else ()
+    if not sizes:
+        return None
+    if maker.op_type == "Split":
+        axis = attribute(maker, "axis", 0) % len(sizes)
+        parts = [sizes_of(shapes, part)[axis : axis + 1] for part in maker.output]
+        ones = parts == [(1,)] * sizes[axis]
+        return (maker.input[0], axis, list(maker.output).index(name)) if ones else None
+    told = [weights.get(one).reshape(-1).tolist() if one in weights else None for one in maker.input[1:]]
+    starts, ends, axes, steps = [*told, *[None] * (4 - len(told))]
+    unknown = any(one and one not in weights for one in maker.input[1:])
+    if unknown or not starts or not ends or len(starts) != 1 or (steps or [1]) != [1]:
+        return None
+    axis = (axes or [0])[0] % len(sizes)
+    begin, end, _ = slice(starts[0], ends[0]).indices(sizes[axis])
+    return (maker.input[0], axis, begin) if end - begin == 1 else None

@@ -1,0 +1,34 @@
+"""The larger and the lesser of tensors, two by two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import tvm
+from tvm.relax.frontend.onnx import onnx_frontend
+
+
+@contextmanager
+def two_by_two() -> Iterator[None]:
+    """TVM's import of Max and Min copies its operands into one tensor and reduces that, through which no layout passes. What it
+    does where sizes are not known is the operator itself."""
+    kinds = (onnx_frontend.Max, onnx_frontend.Min)
+    before = [kind.__dict__.get("_impl_v1") for kind in kinds]
+    for kind in kinds:
+        kind._impl_v1 = classmethod(_folded)
+    try:
+        yield
+    finally:
+        for kind, own in zip(kinds, before, strict=True):
+            if own is None:
+                del kind._impl_v1
+            else:
+                kind._impl_v1 = own
+
+
+def _folded(kind: Any, builder: Any, inputs: Any, attributes: Any, parameters: Any) -> Any:
+    if all(isinstance(one, tvm.ir.GenericConst) for one in inputs):
+        return onnx_frontend.MultiInputBase._impl_v1.__func__(kind, builder, inputs, attributes, parameters)
+    return kind._impl_dynamic(builder, inputs)
