@@ -275,6 +275,63 @@ def test_a_mish_has_no_logarithm_and_is_exact_far_out(far: float) -> None:
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-30)
 
 
+def in_parts(
+    opset: int, square: str = "Pow", affine: int = 2, axes: tuple[int, ...] = (-1,), **changed: Any
+) -> ModelProto:
+    """A layer normalisation as PyTorch's older exporter writes it, with `affine` of scale and shift."""
+    sizes = [2, 5, 6][axes[0] :]
+    reduced: dict[str, Any] = {"axes": [*axes]} if opset < 18 else {}
+    along = [] if reduced else ["axes"]
+    nodes = [
+        helper.make_node("ReduceMean", ["x", *along], ["mean"], **reduced, **changed),
+        helper.make_node("Sub", ["x", "mean"], ["rest"]),
+        helper.make_node(square, ["rest", "two" if square == "Pow" else "rest"], ["squares"]),
+        helper.make_node("ReduceMean", ["squares", *along], ["variance"], **reduced, **changed),
+        helper.make_node("Add", ["variance", "epsilon"], ["least"]),
+        helper.make_node("Sqrt", ["least"], ["deviation"]),
+        helper.make_node("Div", ["rest", "deviation"], ["normal"]),
+        helper.make_node("Mul", ["scale", "normal"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "shift"], ["shifted"]),
+        helper.make_node("Neg", [("normal", "scaled", "shifted")[affine]], ["y"]),
+    ]
+    weights = [
+        constant("scale", forms.drawn(*sizes)), constant("shift", forms.drawn(*sizes, seed=1)),
+        constant("two", np.float32(2)), constant("epsilon", np.float32(1e-5)), constant("axes", forms.integers(*axes)),
+    ]  # fmt: skip
+    return model_of(nodes[: 7 + affine] + nodes[-1:], {"x": [2, 5, 6]}, {"y": None}, weights, opset)
+
+
+@pytest.mark.parametrize("simplifier", [None, failing], ids=["simplifier", "own passes"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        in_parts(13),
+        in_parts(18),
+        in_parts(13, "Mul"),
+        in_parts(13, affine=0),
+        in_parts(13, affine=1),
+        in_parts(13, axes=(-2, -1)),
+    ],
+    ids=["attributes", "inputs", "product", "alone", "scaled", "two axes"],
+)
+def test_a_layer_normalisation_in_parts_is_put_together(model: ModelProto, simplifier: Any) -> None:
+    result, _ = clean(deepcopy(model), {}, simplifier)
+    assert sorted(node.op_type for node in result.graph.node) == ["LayerNormalization", "Neg"]
+    assert same(outputs(model), outputs(result))
+
+
+def read_before_it_is_scaled() -> ModelProto:
+    model = in_parts(13)
+    model.graph.output.append(helper.make_tensor_value_info("normal", TensorProto.FLOAT, [2, 5, 6]))
+    return model
+
+
+@pytest.mark.parametrize("model", [in_parts(13, axes=(-2,)), in_parts(13, "Add"), read_before_it_is_scaled()])
+def test_what_is_no_layer_normalisation_or_is_read_in_between_stays_what_it_is(model: ModelProto) -> None:
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert same(outputs(model), outputs(result))
+
+
 def layer(*outputs: str) -> ModelProto:
     node = helper.make_node("LayerNormalization", ["x", "w"], ["y", *outputs], name="the one")
     named = {name: None for name in ("y", *filter(None, outputs))}

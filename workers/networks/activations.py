@@ -8,7 +8,16 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Parts, Weights, attribute, has_convolutions, operator_types, rewrite, told
+from workers.networks.graph import (
+    Parts,
+    Weights,
+    attribute,
+    has_convolutions,
+    operator_types,
+    rewrite,
+    rewrite_ends,
+    told,
+)
 from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
 
@@ -97,7 +106,7 @@ def mishes_by_one_exponential(model: ModelProto) -> str | None:
         parts.add("Mul", "mish", source, parts.add("Div", "gate", product, parts.add("Add", "whole", product, two)))
         return parts.all()
 
-    rewritten = rewrite(model.graph, written)
+    rewritten = rewrite_ends(model.graph, written)
     return told(rewritten, "Mish was written with one exponential", "Mishes were written with one exponential each")
 
 

@@ -28,6 +28,7 @@ from workers.networks.graph import operator_types, prune, told
 from workers.networks.group_normalizations import groups_by_channels
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
+from workers.networks.layer_normalizations import layer_normalizations_put_together
 from workers.networks.names import names_apart, names_back
 from workers.networks.normalizations import (
     lengths_to_quotients,
@@ -94,6 +95,7 @@ PASSES: tuple[Pass, ...] = (
     # The sizes of what stands behind operators that are ONNX Runtime's own are known from here on.
     drop_empty_parts,
     transforms_to_products,
+    layer_normalizations_put_together,
     long_layer_normalizations,
     whole_layer_normalizations,
     normalizations_behind_an_axis,

@@ -203,6 +203,14 @@ def rewrite(graph: GraphProto, change: Callable[[NodeProto], Sequence[NodeProto]
     return count
 
 
+def rewrite_ends(graph: GraphProto, change: Callable[[NodeProto], Sequence[NodeProto]]) -> int:
+    """The same where `change` writes the last of several operators: what nobody reads then goes, or it would be taken for a
+    reader."""
+    if count := rewrite(graph, change):
+        replace_nodes(graph, live(graph))
+    return count
+
+
 def told(number: int, one: str, many: str) -> str | None:
     """So many of what was done, as a sentence; None where nothing was."""
     return f"{number} {one if number == 1 else many}" if number else None

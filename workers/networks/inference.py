@@ -31,9 +31,12 @@ _FOLLOWED = frozenset(
     "Max Min Mod Mul Neg NonZero Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
 )
 _MOST_FOLLOWED = 20_000
-LIKE_FIRST = frozenset({"BiasGelu", "FastGelu", "Gelu", "MeanVarianceNormalization", "SkipLayerNormalization"})
+LIKE_FIRST = frozenset(
+    "BiasGelu FastGelu Gelu LayerNormalization MeanVarianceNormalization SkipLayerNormalization".split()
+)
 """Operators that TVM imports and whose result is as their first input, which ONNX does not know by itself: it has no schema of
-ONNX Runtime's own, a Gelu before operator set 20 among them, and that of a MeanVarianceNormalization tells no size."""
+ONNX Runtime's own, a Gelu before operator set 20 and a LayerNormalization before 17 among them, and that of a
+MeanVarianceNormalization tells no size."""
 
 CONTRIBUTED = "com.microsoft"
 """Whose pairs take numbers that ONNX's own took later, of 16 bits say."""

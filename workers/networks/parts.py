@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, rewrite, told
+from workers.networks.graph import Weights, attribute, rewrite_ends, told
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
@@ -33,7 +33,7 @@ def places_of_parts(model: ModelProto) -> str | None:
         where = weights.put(f"{node.output[0]}__place", np.asarray(place, np.int64))
         return [helper.make_node("Gather", [source, where], node.output, axis=axis)]
 
-    count = rewrite(model.graph, gathered)
+    count = rewrite_ends(model.graph, gathered)
     return told(count, "part of one place is read where it lies", "parts of one place are read where they lie")
 
 
