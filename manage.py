@@ -9,22 +9,16 @@ INSTALL = "source .venv/bin/activate, or {python} -m pip install -r requirements
 
 def main() -> None:
     try:
-        run()
-    except ModuleNotFoundError as missing:  # of a Python that is not the environment's, or half of one
-        name = str(missing.name)
-        if name.partition(".")[0] in ("apps", "workers", "tuningsite"):
+        from django.core.management import execute_from_command_line
+
+        from apps.operations.headless import PROGRAMS, become
+    except ModuleNotFoundError as missing:  # of a Python that is not the environment's
+        if str(missing.name).partition(".")[0] != "django":
             raise
-        sys.exit(f"{name} is not installed for {sys.executable}. Next step: {INSTALL.format(python=sys.executable)}.")
-
-
-def run() -> None:
-    from apps.operations.headless import PROGRAMS, become
-
+        sys.exit(f"Django is not installed for {sys.executable}. Next step: {INSTALL.format(python=sys.executable)}.")
     if sys.argv[1:2] and sys.argv[1] in PROGRAMS:
         become(*sys.argv[1:])  # before the settings, which make the site's directory
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tuningsite.settings")
-    from django.core.management import execute_from_command_line
-
     try:
         execute_from_command_line(sys.argv)
         sys.stdout.flush()

@@ -143,8 +143,6 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             raise
         except Gone:
             await self.close(NOT_THERE)
-        except TimeoutError:
-            await self.close(1011)
         except Exception:
             await self.close(1011)  # the page connects again, with its number
             raise
@@ -157,8 +155,7 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
         """Sends all there is; whether there was something."""
         sent = False
         while True:
-            async with READS.of(self._seat, PATIENCE):
-                events, last = await _read(self.run, self.seq)
+            events, last = await self._in_turn()
             if not events:
                 return sent
             await self._wait_for_room()
@@ -167,6 +164,13 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             await self._say({"events": events, "seq": last})
             sent = True
             await asyncio.sleep(BETWEEN_FRAMES)
+
+    async def _in_turn(self) -> tuple[list[dict[str, Any]], int]:
+        """What there is next; nothing where the account's turn is long in coming: it is asked again."""
+        with suppress(TimeoutError):
+            async with READS.of(self._seat, PATIENCE):
+                return await _read(self.run, self.seq)  # type: ignore[no-any-return]
+        return [], self.seq
 
     async def _wait_for_room(self) -> None:
         while len(self.unacknowledged) >= WINDOW:

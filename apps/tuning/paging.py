@@ -14,13 +14,13 @@ FEW = 4
 
 
 def few(run: TuningRun, operator: Operator) -> bool:
-    """Whether an operator has a small part of a run's measurements."""
-    return FEW * operator.trials < run.trials
+    """Whether an operator has a small part of a run's measurements, and few enough to be put in order for every page."""
+    return FEW * operator.trials < run.trials and operator.trials**2 < PAGE // 2 * run.trials
 
 
 def by_number(rows: QuerySet[Any], *columns: str, size: int = PAGE, apart: bool = False) -> Iterator[tuple[Any, ...]]:
     """(seq, *columns) of measurements or events in the order of their numbers. Of an operator's, where these are `few`, `apart`
-    has SQLite take the index of operators: by that of the numbers it would look through the whole run for each page.
+    has SQLite take the index of operators: by that of the numbers it would look through the whole run.
 
     Between two pages no cursor is open: on SQLite it would keep whoever writes waiting for whoever reads.
     """

@@ -39,7 +39,9 @@ def had(owners: Collection[Any], tasks: Collection[str]) -> dict[Any, tuple[int,
     turns = dict.fromkeys(owners, _NEVER)
     if len(turns) > 1:
         theirs = Job.objects.filter(task__in=tasks, owner__in=owners).exclude(claimed=None).order_by()
-        latest = theirs.values_list("owner").annotate(held=Count("pk", filter=Q(state__in=HELD)), last=Max("claimed"))
+        latest = theirs.values_list("owner").annotate(
+            held=Count("state", filter=Q(state__in=HELD)), last=Max("claimed")
+        )
         turns |= {owner: (held, last) for owner, held, last in latest}
     return turns
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests import zoo
-from workers.headless.arguments import device_of, input_shapes, network_file, pair, spec_of
+from workers.headless.arguments import check_method, device_of, input_shapes, network_file, pair, spec_of
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.headless.profile import Profile
@@ -125,3 +125,8 @@ def test_a_link_is_read_under_its_own_name(zoo_cache: Path, tmp_path: Path) -> N
     network = network_file(str(tmp_path / "blobs" / ".." / "net.onnx"))
     assert network == tmp_path / "net.onnx"
     assert ask({"task": "inspect", "network": str(network)})["inspection"]["nodes"] > 1
+
+
+def test_a_part_that_no_run_can_have_is_refused_before_it_begins() -> None:
+    with pytest.raises(UserMistake, match="oracle is shown recorded curves, which a run has none of; compare it with"):
+        check_method("dynatune", {"scheduler": "oracle"})

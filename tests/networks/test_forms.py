@@ -320,15 +320,41 @@ def test_a_layer_normalisation_in_parts_is_put_together(model: ModelProto, simpl
     assert same(outputs(model), outputs(result))
 
 
-def read_before_it_is_scaled() -> ModelProto:
+def of_other_squares() -> ModelProto:
+    """The squares are of what is left without another mean."""
     model = in_parts(13)
-    model.graph.output.append(helper.make_tensor_value_info("normal", TensorProto.FLOAT, [2, 5, 6]))
+    nodes = [
+        helper.make_node("ReduceMean", ["x"], ["other"], axes=[-2]),
+        helper.make_node("Sub", ["x", "other"], ["left"]),
+    ]
+    for place, node in enumerate(nodes):
+        model.graph.node.insert(place, node)
+    next(node for node in model.graph.node if node.op_type == "Pow").input[0] = "left"
     return model
 
 
-@pytest.mark.parametrize("model", [in_parts(13, axes=(-2,)), in_parts(13, "Add"), read_before_it_is_scaled()])
-def test_what_is_no_layer_normalisation_or_is_read_in_between_stays_what_it_is(model: ModelProto) -> None:
+@pytest.mark.parametrize("model", [in_parts(13, axes=(-2,)), in_parts(13, "Add"), of_other_squares()])
+def test_what_is_no_layer_normalisation_stays_what_it_is(model: ModelProto) -> None:
     result, _ = clean(deepcopy(model), {}, failing)
+    assert "LayerNormalization" not in operator_types(result)
+    assert same(outputs(model), outputs(result))
+
+
+def test_what_is_read_before_it_is_scaled_is_scaled_behind_the_normalisation() -> None:
+    model = in_parts(13)
+    model.graph.output.append(helper.make_tensor_value_info("normal", TensorProto.FLOAT, [2, 5, 6]))
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert {"LayerNormalization", "Mul", "Add"} <= operator_types(result)
+    assert same(outputs(model), outputs(result))
+
+
+def test_steps_of_a_sequence_are_not_read_one_by_one() -> None:
+    nodes = [helper.make_node("Split", ["x"], [f"p{n}" for n in range(5)], axis=1)]
+    nodes += [helper.make_node("Squeeze", [f"p{n}", "axis"], [f"s{n}"]) for n in range(5)]
+    nodes += [helper.make_node("Sum", [f"s{n}" for n in range(5)], ["y"])]
+    model = model_of(nodes, {"x": [2, 5, 4]}, {"y": None}, [constant("axis", forms.integers(1))], 13)
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert "Gather" not in operator_types(result)
     assert same(outputs(model), outputs(result))
 
 

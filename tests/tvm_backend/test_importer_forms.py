@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 from tests.networks import forms
+from tests.networks.test_forms import in_parts
 from tests.tvm_backend.local import reference, target
 from tests.tvm_backend.test_configurations import Compiled, compiled_right
 from tests.zoo import constant, model_of
@@ -65,6 +66,11 @@ def test_transposed_convolutions_of_groups_alone_keep_their_channels_first(axes:
     compiled = compiled_right(model, tmp_path, seeds=1, tolerance=1e-5)
     assert compiled.imported.layout == "NHWC"
     assert not compiled.imported.notes
+
+
+def test_a_layer_normalisation_that_was_put_together_is_one_program(tmp_path: Path) -> None:
+    """In an operator set in which ONNX has none."""
+    assert len(compiled_right(in_parts(13), tmp_path, seeds=1, tolerance=1e-5).extracted) == 1
 
 
 @pytest.mark.parametrize("kind", ["Max", "Min"])

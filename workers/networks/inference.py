@@ -91,9 +91,10 @@ class Inference:
         """What the operator's schema says; nothing where it does not fit or is not known."""
         if node.domain == CONTRIBUTED and node.op_type in PAIRS:
             return self._stored(node)
-        if node.op_type in LIKE_FIRST and (like := self._like_first(node)):
-            return like
         schema = self._schema(node)
+        known = schema is not None and node.op_type == "LayerNormalization"
+        if node.op_type in LIKE_FIRST and not known and (like := self._like_first(node)):
+            return like
         if schema is None:
             return {}
         names = [name for name in read_by(node) if name in self.shapes]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, operator_types, rewrite_ends, told, uses
+from workers.networks.graph import Weights, attribute, has_convolutions, operator_types, rewrite_ends, told, uses
 from workers.networks.normalizations import LAYER
 from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
@@ -54,6 +54,7 @@ class _Parts:
     def __init__(self, model: ModelProto) -> None:
         self._weights, self._shapes, self._read = Weights(model.graph), tensor_shapes(model), uses(model)
         self._makers = {name: node for node in model.graph.node for name in node.output}
+        self._convolves = has_convolutions(model)
         self._readers = defaultdict[str, list[NodeProto]](list)
         for node in model.graph.node:
             for name in node.input:
@@ -72,8 +73,9 @@ class _Parts:
             if of_squares is None or epsilon not in self._weights or self._weights.get(epsilon).size != 1:
                 continue
             axes = self._last_axes(mean, source)
-            alike = squared and self._rest(squared)[0] == source and self._last_axes(of_squares, source) == axes
-            if axes and alike:
+            other, inner = self._rest(squared)
+            alike = inner is not None and other == source and self._last_axes(inner, source) == axes
+            if axes and alike and self._last_axes(of_squares, source) == axes:
                 return _Found(source, axes, float(self._weights.get(epsilon).item()))
         return None
 
@@ -115,6 +117,8 @@ class _Parts:
             given = self._weights.get(mean.input[1]).reshape(-1).tolist()
         rank = len(shape.static)
         axes = sorted(axis % rank for axis in given)
+        if self._convolves and rank > 3 and len(axes) > 1:  # of a picture, whose channels will be last
+            return 0
         return len(axes) if axes == list(range(rank - len(axes), rank)) else 0
 
     def _made(self, name: str, kind: str) -> NodeProto | None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, rewrite_ends, told
+from workers.networks.graph import Weights, attribute, has_convolutions, rewrite_ends, told
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
 Place = tuple[str, int, int]
 """What is read, along which axis, and where."""
+MOST = 4
+"""Parts of one tensor: of many, as the steps of a sequence, one operator that makes all is better."""
+PICTURES = 5
+"""Axes from which on what is taken apart in a network with convolutions is none of their pictures, whose layout passes through
+slices and through no Gather."""
 
 
 def places_of_parts(model: ModelProto) -> str | None:
@@ -20,21 +26,34 @@ def places_of_parts(model: ModelProto) -> str | None:
     computed whole, and each of its parts copied."""
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     makers = {name: node for node in model.graph.node for name in node.output}
+    found = {node.output[0]: place for node in model.graph.node if (place := _taken(node, makers, weights, shapes))}
+    counts = Counter(place[:2] for place in found.values())
+    least = PICTURES if has_convolutions(model) else 0
 
     def gathered(node: NodeProto) -> list[NodeProto]:
-        maker = makers.get(node.input[0]) if node.op_type == "Squeeze" and len(node.input) > 1 else None
-        if maker is None or node.input[1] not in weights:
+        place = found.get(node.output[0])
+        if place is None or counts[place[:2]] > MOST or len(sizes_of(shapes, place[0])) < least:
             return []
-        found = _place(maker, node.input[0], weights, shapes)
-        axes = weights.get(node.input[1]).reshape(-1).tolist()
-        if found is None or [axis % len(sizes_of(shapes, found[0])) for axis in axes] != [found[1]]:
-            return []
-        source, axis, place = found
-        where = weights.put(f"{node.output[0]}__place", np.asarray(place, np.int64))
+        source, axis, begin = place
+        where = weights.put(f"{node.output[0]}__place", np.asarray(begin, np.int64))
         return [helper.make_node("Gather", [source, where], node.output, axis=axis)]
 
     count = rewrite_ends(model.graph, gathered)
     return told(count, "part of one place is read where it lies", "parts of one place are read where they lie")
+
+
+def _taken(
+    node: NodeProto, makers: Mapping[str, NodeProto], weights: Weights, shapes: Mapping[str, TensorShape]
+) -> Place | None:
+    """What a Squeeze leaves of what it reads, where that is one place."""
+    maker = makers.get(node.input[0]) if node.op_type == "Squeeze" and len(node.input) > 1 else None
+    if maker is None or node.input[1] not in weights:
+        return None
+    found = _place(maker, node.input[0], weights, shapes)
+    axes = weights.get(node.input[1]).reshape(-1).tolist()
+    if found is None or [axis % len(sizes_of(shapes, found[0])) for axis in axes] != [found[1]]:
+        return None
+    return found
 
 
 def _place(maker: NodeProto, name: str, weights: Weights, shapes: Mapping[str, TensorShape]) -> Place | None:
