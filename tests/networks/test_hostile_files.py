@@ -194,7 +194,7 @@ def test_shape_bomb_is_refused_before_it_is_allocated(tmp_path: Path, name: str)
 
 
 def test_many_tensors_under_the_limit_are_refused_for_their_sum(tmp_path: Path) -> None:
-    nodes = [helper.make_node("Tile", ["x" if i == 0 else "t0", "s" if i == 0 else "o"], [f"t{i}"]) for i in range(20)]
+    nodes = [helper.make_node("Tile", ["x" if i == 0 else "t0", "s" if i == 0 else "o"], [f"t{i}"]) for i in range(140)]
     weights = [constant("s", np.array([2**29], np.int64)), constant("o", np.array([1], np.int64))]
     assert "together" in refused(tmp_path, chain(*nodes, helper.make_node("Relu", ["t1"], ["y"]), weights=weights))
 

@@ -43,7 +43,7 @@ def test_history_is_the_last_checkpoint_and_everything_measured(tmp_path: Path) 
     assert history.slots == [(2, 0.75, {"decided_by_belief": True}, 1)] * 3, (
         "of a decision what the next attempt goes on from"
     )
-    assert (history.events, history.trials, history.clock, history.spent) == (7, 4, 6.0, {"build": 6})
+    assert (history.clock, history.spent) == (6.0, {"build": 6})
 
 
 def test_a_journal_grows_by_its_events_and_not_by_its_checkpoints(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_checkpoint_that_finds_no_room_leaves_the_one_before_and_the_events(tm
         (tmp_path / "checkpoint.json.partial").mkdir()
         journal.write([slot(2, {"state": 2})])
         assert journal.history().checkpoint == {"state": 1}
-        assert journal.history().events == 2
+        assert len(list(journal.events())) == 2
 
 
 def test_a_checkpoint_that_knows_more_than_its_journal_is_none(tmp_path: Path) -> None:

@@ -10,7 +10,12 @@ TOY = [sys.executable, str(Path(__file__).with_name("toy_child.py"))]
 
 def test_a_run_that_is_killed_again_and_again_goes_on_while_it_progresses(tmp_path: Path) -> None:
     def order(history: History) -> dict[str, Any]:
-        return {"vice": "counting", "begin": history.trials, "events": 10, "die": history.trials < 50}
+        return {
+            "vice": "counting",
+            "begin": len(history.measurements),
+            "events": 10,
+            "die": len(history.measurements) < 50,
+        }
 
     with DirectoryJournal(tmp_path) as journal:
         ending = restart_until_progress_stops(journal, order, partial(supervise, journal=journal, argv=TOY))
@@ -30,7 +35,7 @@ def test_attempts_without_progress_are_counted_in_a_row(tmp_path: Path) -> None:
             journal.write([{"kind": "batch", "clock": 0.0, "measurements": [{}] * next(gains)}])
             return Ending("crashed", "exit", "it fell over")
 
-        ending = restart_until_progress_stops(journal, lambda history: {"trials": history.trials}, attempt)
+        ending = restart_until_progress_stops(journal, lambda history: {"trials": len(history.measurements)}, attempt)
     assert [order["trials"] for order in attempts] == [0, 0, 0, 1, 1, 1]
     assert "3 attempts" in ending.detail
     assert "it fell over" in ending.detail

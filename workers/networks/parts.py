@@ -66,7 +66,8 @@ def _place(maker: NodeProto, name: str, weights: Weights, shapes: Mapping[str, T
         ones = parts == [(1,)] * sizes[axis]
         return (maker.input[0], axis, list(maker.output).index(name)) if ones else None
     told = [weights.get(one).reshape(-1).tolist() if one in weights else None for one in maker.input[1:]]
-    starts, ends, axes, steps = [*told, *[None] * (4 - len(told))]
+    padded: list[list[int] | None] = [*told, None, None, None]
+    starts, ends, axes, steps = padded[:4]
     unknown = any(one and one not in weights for one in maker.input[1:])
     if unknown or not starts or not ends or len(starts) != 1 or (steps or [1]) != [1]:
         return None
