@@ -22,8 +22,8 @@ slices and through no Gather."""
 
 
 def places_of_parts(model: ModelProto) -> str | None:
-    """A Squeeze of a Slice, or of a part of a Split, of one place is a Gather of it, which is read where it lies: a Split is
-    computed whole, and each of its parts copied."""
+    """A Squeeze or Reshape of a Slice, or of a part of a Split, of one place is one of a Gather of it, which is read where it
+    lies: a Split is computed whole, and each of its parts copied."""
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     makers = {name: node for node in model.graph.node for name in node.output}
     found = {node.output[0]: place for node in model.graph.node if (place := _taken(node, makers, weights, shapes))}
@@ -36,7 +36,10 @@ def places_of_parts(model: ModelProto) -> str | None:
             return []
         source, axis, begin = place
         where = weights.put(f"{node.output[0]}__place", np.asarray(begin, np.int64))
-        return [helper.make_node("Gather", [source, where], node.output, axis=axis)]
+        if node.op_type == "Squeeze":
+            return [helper.make_node("Gather", [source, where], node.output, axis=axis)]
+        node.input[0] = f"{node.output[0]}__taken"
+        return [helper.make_node("Gather", [source, where], node.input[:1], axis=axis), node]
 
     count = rewrite_ends(model.graph, gathered)
     return told(count, "part of one place is read where it lies", "parts of one place are read where they lie")
@@ -45,15 +48,16 @@ def places_of_parts(model: ModelProto) -> str | None:
 def _taken(
     node: NodeProto, makers: Mapping[str, NodeProto], weights: Weights, shapes: Mapping[str, TensorShape]
 ) -> Place | None:
-    """What a Squeeze leaves of what it reads, where that is one place."""
-    maker = makers.get(node.input[0]) if node.op_type == "Squeeze" and len(node.input) > 1 else None
+    """What a Squeeze, or a Reshape to sizes of its own, leaves of what it reads, where that is one place."""
+    maker = makers.get(node.input[0]) if node.op_type in ("Squeeze", "Reshape") and len(node.input) > 1 else None
     if maker is None or node.input[1] not in weights:
         return None
-    found = _place(maker, node.input[0], weights, shapes)
-    axes = weights.get(node.input[1]).reshape(-1).tolist()
-    if found is None or [axis % len(sizes_of(shapes, found[0])) for axis in axes] != [found[1]]:
+    found, told = _place(maker, node.input[0], weights, shapes), weights.get(node.input[1]).reshape(-1).tolist()
+    if found is None:
         return None
-    return found
+    if node.op_type == "Reshape":
+        return found if 0 not in told else None
+    return found if [axis % len(sizes_of(shapes, found[0])) for axis in told] == [found[1]] else None
 
 
 def _place(maker: NodeProto, name: str, weights: Weights, shapes: Mapping[str, TensorShape]) -> Place | None:

@@ -127,6 +127,8 @@ HARMLESS = (
     "workers/benchmarks/process.py",  # starts and reads a process
     "workers/child/archive.py",  # names a library
     "workers/child/network.py",  # calls the importer, and refuses operators that are others
+    "workers/benchmarks/progress.py",  # shows how far it is
+    "workers/headless/display.py",
     "workers/headless/errors.py",
     "workers/headless/machine.py",  # the machine is in the cell's key
     "workers/engine/gpu.py",  # of programs of ours, as the next ones: what others left is scheduled as it was recorded
