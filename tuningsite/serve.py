@@ -254,9 +254,8 @@ def main() -> None:
     ws_protocol.WebSocketFactory.protocol = Line
     CommandLineInterface.server_class = SpoolingServer
     tempfile.tempdir = str(settings.FILE_UPLOAD_TEMP_DIR)  # on the disk that the networks are on; /tmp may be memory
-    import_module(
-        "tuningsite.asgi"
-    )  # Daphne would look for it, and for what it imports, in the current directory first
+    # Daphne would look for it, and for what it imports, in the current directory first.
+    import_module("tuningsite.asgi")
     CommandLineInterface.entrypoint()
 
 

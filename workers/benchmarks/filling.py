@@ -22,7 +22,7 @@ from workers.benchmarks.progress import Progress
 from workers.headless.errors import UserMistake
 from workers.messages.whole import write_whole
 
-LOOK = 0.5  # s between two
+LOOK = 0.5  # s between two looks at whether it is our turn
 
 
 class Part(Protocol):

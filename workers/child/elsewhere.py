@@ -77,11 +77,8 @@ class Elsewhere:
                 ours.append(self._script("--runs", str(RUNS), "--seconds", str(TURN), took=HELD / 2))
                 try:
                     theirs += [self._compared(spec)] if compared else []
-                except (
-                    ArtifactFailed,
-                    DeviceRefused,
-                ) as failed:  # it may not know its operators, or take too long over them
-                    compared = False
+                except (ArtifactFailed, DeviceRefused) as failed:
+                    compared = False  # it may not know its operators, or take too long over them
                     say(str(failed))
             if max(map(sum, (ours[-1], *theirs[-1:]))) > LONG:
                 break

@@ -13,6 +13,7 @@ from workers.networks.graph import (
     Weights,
     attribute,
     has_convolutions,
+    neighbours,
     operator_types,
     rewrite,
     rewrite_ends,
@@ -92,7 +93,7 @@ def mishes_by_one_exponential(model: ModelProto) -> str | None:
     if not {"Mish", "Softplus"} & operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers, _ = neighbours(model.graph)
 
     def written(node: NodeProto) -> list[NodeProto]:
         source = _source_of_mish(node, makers)

@@ -32,8 +32,9 @@ def chosen_branches(model: ModelProto) -> str | None:
         weights = Weights(graph)
         found = rewrite(graph, lambda node: _opened(node, weights, graph))  # noqa: B023 - called at once
         if not found:
-            _refuse_sizes(model)
-            _refuse_unwritten(model)
+            shapes = tensor_shapes(model)
+            _refuse_sizes(model, shapes)
+            _refuse_unwritten(model, shapes)
             break
         opened += found
     if opened:
@@ -81,8 +82,7 @@ def _own(branch: GraphProto) -> set[str]:
     return names
 
 
-def _refuse_sizes(model: ModelProto) -> None:
-    shapes = tensor_shapes(model)
+def _refuse_sizes(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
     computed = {name for g in nested(model.graph) for n in g.node if n.op_type not in _OF_ANY_SIZE for name in n.input}
     for node in model.graph.node:
         if _is_if(node) and not computed.isdisjoint(_sized_by_values(node, shapes)):
@@ -91,9 +91,9 @@ def _refuse_sizes(model: ModelProto) -> None:
             raise NetworkError(called(node), reason, instead)
 
 
-def _refuse_unwritten(model: ModelProto) -> None:
+def _refuse_unwritten(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
     """Some operators TVM computes as ONNX does once they are written otherwise, which they are outside branches alone."""
-    version, shapes = opset(model), tensor_shapes(model)
+    version = opset(model)
     for node in filter(_is_if, model.graph.node):
         otherwise = (one for one in every([node]) if _is_written_otherwise(one, version) or is_of_a_part(one, shapes))
         if found := sorted({one.op_type for one in otherwise}):

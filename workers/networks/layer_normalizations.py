@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, operator_types, rewrite_ends, told, uses
+from workers.networks.graph import (
+    Weights,
+    attribute,
+    has_convolutions,
+    neighbours,
+    operator_types,
+    rewrite_ends,
+    told,
+    uses,
+)
 from workers.networks.normalizations import LAYER
 from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
@@ -53,12 +61,8 @@ def layer_normalizations_put_together(model: ModelProto) -> str | None:
 class _Parts:
     def __init__(self, model: ModelProto) -> None:
         self._weights, self._shapes, self._read = Weights(model.graph), tensor_shapes(model), uses(model)
-        self._makers = {name: node for node in model.graph.node for name in node.output}
+        self._makers, self._readers = neighbours(model.graph)
         self._convolves = has_convolutions(model)
-        self._readers = defaultdict[str, list[NodeProto]](list)
-        for node in model.graph.node:
-            for name in node.input:
-                self._readers[name].append(node)
 
     def normalised(self, division: NodeProto) -> _Found | None:
         """What a division ends the normalisation of."""
@@ -127,8 +131,8 @@ class _Parts:
 
     def _only_reader(self, name: str, kind: str) -> NodeProto | None:
         """Nobody else, and no output of the network, has what is between."""
-        readers = self._readers[name]
-        return readers[0] if self._read[name] == 1 and len(readers) == 1 and readers[0].op_type == kind else None
+        reader = self._readers.get(name) if self._read[name] == 1 else None
+        return reader if reader is not None and reader.op_type == kind else None
 
     def _other(self, node: NodeProto | None, name: str, sizes: tuple[int, ...]) -> str:
         """A constant of `sizes` that a sum or product has beside this operand."""

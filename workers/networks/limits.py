@@ -13,9 +13,8 @@ class Limits:
     two-byte message becomes some two hundred bytes), the weights themselves do not. `tensor_elements` bounds one
     tensor, declared or inferred, `weight_elements` all weights and `total_elements` all tensors that a network ever
     makes, which are not those of a moment: four layers of a Segment Anything make 2**32 of scores alone. 2**30 elements
-    of float32 are 4 GiB. `ports` bounds
-    inputs and outputs together, `open_sizes` what a form asks for: the cached keys and values of a language model, whose
-    batch and length are open, are some two hundred.
+    of float32 are 4 GiB. `ports` bounds inputs and outputs together, `open_sizes` what a form asks for: the cached keys
+    and values of a language model, whose batch and length are open, are some two hundred.
     """
 
     file_bytes: int = 2_000_000_000

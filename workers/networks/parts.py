@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from itertools import zip_longest
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, rewrite_ends, told
+from workers.networks.graph import Weights, attribute, has_convolutions, neighbours, operator_types, rewrite_ends, told
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
@@ -16,6 +17,8 @@ Place = tuple[str, int, int]
 """What is read, along which axis, and where."""
 MOST = 4
 """Parts of one tensor: of many, as the steps of a sequence, one operator that makes all is better."""
+USUAL: tuple[list[int], ...] = ([], [], [0], [1])
+"""Starts, ends, axes and steps of a Slice that does not name them; of the first two it has its own."""
 PICTURES = 5
 """Axes from which on what is taken apart in a network with convolutions is none of their pictures, whose layout passes through
 slices and through no Gather."""
@@ -24,8 +27,11 @@ slices and through no Gather."""
 def places_of_parts(model: ModelProto) -> str | None:
     """A Squeeze or Reshape of a Slice, or of a part of a Split, of one place is one of a Gather of it, which is read where it
     lies: a Split is computed whole, and each of its parts copied."""
+    kinds = operator_types(model)
+    if not (kinds & {"Slice", "Split"} and kinds & {"Squeeze", "Reshape"}):
+        return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers, _ = neighbours(model.graph)
     found = {node.output[0]: place for node in model.graph.node if (place := _taken(node, makers, weights, shapes))}
     counts = Counter(place[:2] for place in found.values())
     least = PICTURES if has_convolutions(model) else 0
@@ -52,12 +58,12 @@ def _taken(
     maker = makers.get(node.input[0]) if node.op_type in ("Squeeze", "Reshape") and len(node.input) > 1 else None
     if maker is None or node.input[1] not in weights:
         return None
-    found, told = _place(maker, node.input[0], weights, shapes), weights.get(node.input[1]).reshape(-1).tolist()
+    found, given = _place(maker, node.input[0], weights, shapes), weights.get(node.input[1]).reshape(-1).tolist()
     if found is None:
         return None
     if node.op_type == "Reshape":
-        return found if 0 not in told else None
-    return found if [axis % len(sizes_of(shapes, found[0])) for axis in told] == [found[1]] else None
+        return found if 0 not in given else None
+    return found if [axis % len(sizes_of(shapes, found[0])) for axis in given] == [found[1]] else None
 
 
 def _place(maker: NodeProto, name: str, weights: Weights, shapes: Mapping[str, TensorShape]) -> Place | None:
@@ -69,12 +75,12 @@ def _place(maker: NodeProto, name: str, weights: Weights, shapes: Mapping[str, T
         parts = [sizes_of(shapes, part)[axis : axis + 1] for part in maker.output]
         ones = parts == [(1,)] * sizes[axis]
         return (maker.input[0], axis, list(maker.output).index(name)) if ones else None
-    told = [weights.get(one).reshape(-1).tolist() if one in weights else None for one in maker.input[1:]]
-    padded: list[list[int] | None] = [*told, None, None, None]
-    starts, ends, axes, steps = padded[:4]
-    unknown = any(one and one not in weights for one in maker.input[1:])
-    if unknown or not starts or not ends or len(starts) != 1 or (steps or [1]) != [1]:
+    if any(one and one not in weights for one in maker.input[1:]):
         return None
-    axis = (axes or [0])[0] % len(sizes)
+    given: list[list[int]] = [weights.get(one).reshape(-1).tolist() if one else [] for one in maker.input[1:]]
+    starts, ends, axes, steps = (one or usual for one, usual in zip_longest(given, USUAL, fillvalue=list[int]()))
+    if len(starts) != 1 or len(ends) != 1 or steps != [1]:
+        return None
+    axis = axes[0] % len(sizes)
     begin, end, _ = slice(starts[0], ends[0]).indices(sizes[axis])
     return (maker.input[0], axis, begin) if end - begin == 1 else None

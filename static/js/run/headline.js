@@ -1,7 +1,7 @@
 // The line of facts, the big number, the controls and what went wrong.
 
 import { duration, faster, given, latency, percent, ratio, significant, slower, whole } from "../format.js";
-import { Clock } from "./clock.js";
+import { Clock, goes } from "./clock.js";
 import { ordinary, stateWord } from "./words.js";
 
 const SPEAK = 10000; // ms between two announcements of the big number
@@ -70,19 +70,17 @@ export class Headline {
 
   #elapsed() {
     const { run } = this.state, seconds = this.clock.seconds(run, this.live);
-    this.#ticking("elapsed", duration(this.#ticks ? Math.round(seconds) : seconds));
+    this.#ticking("elapsed", duration(goes(run.state) ? Math.round(seconds) : seconds));
     this.#ticking("left", this.#left(seconds));
   }
-
-  get #ticks() { return ["running", "stopping"].includes(this.state.run.state); }
 
   /** What ticks moves nothing beside it: it keeps the room that it once took. */
   #ticking(name, text) {
     const element = this.part(name);
-    if (!this.#ticks) element.style.minWidth = "";
+    if (!goes(this.state.run.state)) element.style.minWidth = "";
     if (element.textContent === text) return;
     this.#set(name, text);
-    if (this.#ticks) element.style.minWidth = `${element.getBoundingClientRect().width}px`;
+    if (goes(this.state.run.state)) element.style.minWidth = `${element.getBoundingClientRect().width}px`;
   }
 
   #left(seconds) {
