@@ -111,6 +111,13 @@ def test_what_the_network_does_not_take_is_of_no_meaning(archive: Path, tmp_path
     assert (code, "--inputs" in line, "model.so" in line) == (3, False, True)
 
 
+def test_an_archive_that_was_not_unpacked_whole_is_refused(tmp_path: Path) -> None:
+    shutil.copyfile(SHIPPED / "run.py", tmp_path / "run.py")
+    code, line = run(tmp_path)
+    assert code == 3
+    assert line.startswith("cannot run here: metadata.json: No such file or directory; unpack the whole archive")
+
+
 @pytest.mark.skipif(driver(), reason="this machine has an NVIDIA driver")
 def test_a_gpus_library_says_what_it_takes_where_there_is_none(archive: Path, tmp_path: Path) -> None:
     shutil.copyfile(archive / "run.py", tmp_path / "run.py")

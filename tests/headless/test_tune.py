@@ -317,6 +317,14 @@ def test_a_directory_in_use_is_one_clear_line(told: Told, zoo_cache: Path, tmp_p
     assert "in use" in errors.splitlines()[-1]
 
 
+def test_a_zip_of_the_users_is_not_replaced(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
+    network = zoo.tiny(zoo_cache)
+    kept = _written(tmp_path / f"{network.stem}.zip", b"the network, as it came")
+    code, _, errors = told("tune", network, "--trials", 5, "--out", tmp_path)
+    assert (code, kept.read_bytes()) == (2, b"the network, as it came")
+    assert f"{kept} is there, and no run: move it away" in errors.splitlines()[-1]
+
+
 def test_a_file_where_the_directory_should_be_is_one_clear_line(told: Told, zoo_cache: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, _, errors = told("tune", zoo.tiny(zoo_cache), "--trials", 5, "--out", tmp_path / "file")

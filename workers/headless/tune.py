@@ -122,6 +122,8 @@ def _tuned(
 ) -> int:
     """The run's directory is held to the end: what compiles works in it too."""
     spending = profile.accounts.spending
+    name = Path(arguments.network).stem
+    archive = directory.path.parent / f"{name}.zip"
 
     def attempt(order: Mapping[str, Any]) -> Ending:
         with profile.process(TUNING, order["clock"]) as hear:
@@ -129,6 +131,8 @@ def _tuned(
 
     with display.stops_on_interrupt():
         new = not directory.under_way()
+        if new and archive.exists():
+            raise UserMistake(f"{archive} is there, and no run: move it away, or name another directory (--out)")
         spec = directory.begin(spec, arguments.records, arguments.resume)
         display.budget = spec.budget
         if new and arguments.resume:
@@ -151,7 +155,6 @@ def _tuned(
         Display.say(f"{broken}\nevery operator was measured: the archive is made of what was found")
     best = _best(ending, history.measurements, operators)
     history.measurements.clear()  # of a long run they are gigabytes, which the compilation needs
-    name = Path(arguments.network).stem
     latency = latency_of(best, operators) if len(best) == len(operators) else None
     if arguments.no_archive:
         sum_of_operators = f"{1e3 * latency:.3f} ms" if latency else "not every operator works"
@@ -174,7 +177,7 @@ def _tuned(
             result = ask(order, hear)
         display.end()
         with spending("command/archive"):
-            _conclude(directory.path.parent / f"{name}.zip", directory, ending, result, operators)
+            _conclude(archive, directory, ending, result, operators)
     if broken:
         Display.say("the run broke off before its end, as told above")
     return int(broken is not None)

@@ -184,7 +184,7 @@ def _features(target: tvm.target.Target) -> set[str]:
 
 
 _OTHERWISE = {
-    "avx_vnni": "avxvnni", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "pni": "sse3",
+    "avx_vnni": "avxvnni", "sse4_1": "sse4.1", "sse4_2": "sse4.2", "pni": "sse3", "abm": "lzcnt", "bmi1": "bmi",
     "asimd": "neon", "asimddp": "dotprod", "asimdhp": "fullfp16", "asimdrdm": "rdm", "atomics": "lse",
     "lrcpc": "rcpc", "crc32": "crc",
 }  # fmt: skip

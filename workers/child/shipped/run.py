@@ -4,6 +4,12 @@ Needs numpy and TVM's runtime in the versions of metadata.json; nothing is compi
 
     pip install numpy "apache-tvm==VERSION" "apache-tvm-ffi==VERSION"
     python run.py [--inputs inputs.npz ...] [--outputs outputs.npz ...] [--runs 50] [--seed 0] [--json [--paced] [--turns]]
+
+and in a program, with this folder on Python's path:
+
+    from run import Library
+    network = Library()
+    outputs = network({"x": array})
 """
 
 import argparse
@@ -18,21 +24,73 @@ import platform
 import sys
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+with contextlib.suppress(ImportError):  # it comes with TVM, which `check` looks for first
+    import numpy as np
 
 HERE = Path(__file__).resolve().parent
 
 
-def refuse(reason):
-    print(f"cannot run here: {reason}", file=sys.stderr)
-    raise SystemExit(3)
+class CannotRun(Exception):
+    """Why the library does not work here, and what to do."""
+
+
+class Library:
+    """The network, for a program: `Library()({name: array})` gives its outputs as {name: array}, all of numpy, in memory of
+    the caller's own.
+
+    Any thread may call; one call runs at a time, in a thread of the library's. After a fork each process makes its own.
+    Raises CannotRun, and ValueError for arrays that the network does not take.
+    """
+
+    def __init__(self):
+        self.metadata = described()
+        check(self.metadata)
+        self._process = os.getpid()
+        # TVM's pool belongs to the thread that first calls, and so do the cores that it is held on.
+        self._thread = ThreadPoolExecutor(1, "network")
+        self._machine, self._network, self._place = self._thread.submit(self._load).result()
+
+    def __call__(self, arrays):
+        if os.getpid() != self._process:
+            raise RuntimeError(
+                "the library was loaded before a fork, and its threads are not here; load it in each process"
+            )
+        arrays = {name: np.asarray(array) for name, array in arrays.items()}
+        if said := misfit(arrays, arrays, self.metadata):
+            raise ValueError(said)
+        return self._thread.submit(self._called, arrays).result()
+
+    def _load(self):
+        # A server's threads are not awake without need: what spins for 0.2 s after each call takes whole cores.
+        os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "2000")
+        return load(self.metadata, alone=False)
+
+    def _called(self, arrays):
+        outputs = self._network(*(self._place.put(arrays[port["name"]]) for port in self.metadata["inputs"]))
+        return {name: np.array(self._place.got(output)) for name, output in named(outputs, self.metadata)}
+
+
+def described():
+    try:
+        return json.loads((HERE / "metadata.json").read_text())
+    except OSError as error:
+        raise CannotRun(f"metadata.json: {error.strerror}; unpack the whole archive into one folder") from None
+
+
+def named(outputs, metadata):
+    """Pairs of the name and the tensor of each output."""
+    found = [outputs] if hasattr(outputs, "shape") else outputs
+    return zip((port["name"] for port in metadata["outputs"]), found, strict=True)
 
 
 def check(metadata):
-    """Leaves with one clear line where the library cannot work."""
+    """Raises CannotRun where the library cannot work."""
     wanted = metadata["requires"]
     if platform.system() != wanted["system"] or platform.machine() != wanted["machine"]:
-        refuse(
+        raise CannotRun(
             f"the library is for {wanted['system']} {wanted['machine']}, this is {platform.system()} {platform.machine()}"
         )
     if wanted["cpu_flags"] and os.path.exists("/proc/cpuinfo"):
@@ -43,34 +101,45 @@ def check(metadata):
                 break
         missing = sorted(set(wanted["cpu_flags"]) - have)
         if missing:
-            refuse(f"this processor lacks {', '.join(missing[:8])}; tune the network on this machine")
+            raise CannotRun(f"this processor lacks {', '.join(missing[:8])}; tune the network on this machine")
     for name in ("apache-tvm", "apache-tvm-ffi"):
         version = metadata["versions"][name]
         try:
             found = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            refuse(f"{name} is not installed; run: pip install {name}=={version}")
+            raise CannotRun(f"{name} is not installed; run: pip install {name}=={version}") from None
         if found != version:
-            refuse(f"the library was made with {name} {version}, here is {found}; run: pip install {name}=={version}")
+            raise CannotRun(
+                f"the library was made with {name} {version}, here is {found}; run: pip install {name}=={version}"
+            )
 
 
-def load(metadata):
-    """The network's main function, and where its tensors lie; the compiler's 260 MB are not loaded."""
+def load(metadata, alone=True):
+    """The network's main function, and where its tensors lie; the compiler's 260 MB are not loaded. Where it is not `alone`
+    on this machine, its threads are held on cores only if it takes all that this process may use: others would take the
+    same first ones."""
     gpu = metadata["target"]["kind"] == "cuda"
     threads = 1 if gpu else min(metadata["threads"], whole_cores())
     given = os.environ.get("TVM_NUM_THREADS", "")
+    if given == os.environ.get(TOLD):  # by another library of this process, not by whoever runs it
+        given = ""
     if given and not (given.isdecimal() and int(given)):
-        refuse(f"TVM_NUM_THREADS={given} must be a whole number of threads, at least 1")
+        raise CannotRun(f"TVM_NUM_THREADS={given} must be a whole number of threads, at least 1")
     if not given and threads < metadata["threads"] and not gpu:
         print(
             f"on {threads} threads; it was tuned for {metadata['threads']}, more than this process may use",
             file=sys.stderr,
         )
     os.environ["TVM_NUM_THREADS"] = given or str(threads)
+    if not given:
+        os.environ[TOLD] = str(threads)
     os.environ.setdefault("TVM_BIND_THREADS", "0")
-    sys.modules.setdefault("torch", None)  # tvm_ffi takes it along where it finds it: a second, for nothing here
+    # tvm_ffi takes it along where it finds it: a second, for nothing here.
+    torch = sys.modules.setdefault("torch", None)
     import tvm_ffi
 
+    if torch is None:
+        del sys.modules["torch"]  # the program may want it
     package = Path(importlib.util.find_spec("tvm").origin).parent
     ctypes.CDLL(str(package / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
     with contextlib.suppress(OSError):  # sorting (TopK) is in there; a package without it has none
@@ -79,15 +148,17 @@ def load(metadata):
     try:
         machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
     except Exception as error:  # what the loader says
-        refuse(
+        raise CannotRun(
             f"{error}\nmodel.so wants a folder where programs may run, on a system no older than the one that made it"
-        )
+        ) from None
     machine["vm_initialization"](*place.devices)
     if not gpu:
-        spread_threads(tvm_ffi)
+        spread_threads(tvm_ffi, alone)
     return machine, machine["main"], place
 
 
+TOLD = "TUNINGSITE_THREADS"
+"""The variable that says how many threads a library of this process chose."""
 CPU, CUDA, POOLED = 1, 2, 2
 """As TVM numbers devices and allocators."""
 
@@ -104,8 +175,6 @@ class Processor:
         return self.tensor(aligned(array))
 
     def got(self, tensor):
-        import numpy as np
-
         return np.from_dlpack(tensor)
 
     def wait(self):
@@ -121,7 +190,9 @@ class Gpu:
         try:
             ctypes.CDLL(str(package / "lib" / "libtvm_runtime_cuda.so"), ctypes.RTLD_GLOBAL)
         except OSError as error:
-            refuse(f"{error}; it takes NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13)")
+            raise CannotRun(
+                f"{error}; it takes NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13)"
+            ) from None
         self.ffi, self.device = tvm_ffi, tvm_ffi.device("cuda:0")
         self.copy, self.allocate, self.sync = map(
             tvm_ffi.get_global_func,
@@ -130,10 +201,10 @@ class Gpu:
         attribute = tvm_ffi.get_global_func("runtime.GetDeviceAttr")
         exists, version = 0, 4
         if not attribute(CUDA, 0, exists):
-            refuse("CUDA finds no GPU here; look at what nvidia-smi says")
+            raise CannotRun("CUDA finds no GPU here; look at what nvidia-smi says")
         wanted, here = metadata["target"]["arch"], "sm_" + str(attribute(CUDA, 0, version)).replace(".", "")
         if here != wanted:
-            refuse(
+            raise CannotRun(
                 f"the library is for a GPU of {wanted} ({metadata['hardware']}), this is {here}; tune the network on it"
             )
 
@@ -146,8 +217,6 @@ class Gpu:
         return there
 
     def got(self, tensor):
-        import numpy as np
-
         array = np.empty(tuple(tensor.shape), str(tensor.dtype))
         self.copy(tensor, self.ffi.from_dlpack(array))
         self.wait()
@@ -157,18 +226,22 @@ class Gpu:
         self.sync(self.device, 0)
 
 
-def spread_threads(tvm_ffi):
+def spread_threads(tvm_ffi, alone):
     """A core for each thread: left alone, Linux puts two of them on one core after every pause, for some milliseconds."""
     if not hasattr(os, "sched_setaffinity"):
         return
     before = set(os.listdir("/proc/self/task"))
     # By itself the pool uses no more threads than there are processors of the highest frequency where some are slower.
     of_any_core = 1
-    tvm_ffi.get_global_func("runtime.config_threadpool")(of_any_core, int(os.environ["TVM_NUM_THREADS"]))
+    threads = int(os.environ["TVM_NUM_THREADS"])
+    tvm_ffi.get_global_func("runtime.config_threadpool")(of_any_core, threads)
     pool = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
     cores = apart(os.sched_getaffinity(0))
-    for place, thread in enumerate([0, *pool]):
-        os.sched_setaffinity(thread, {cores[place % len(cores)]})
+    if not alone and (len({core_of(cpu) for cpu in cores}) > threads or len(pool) >= threads):
+        return  # some are for others, or the program began a thread of its own meanwhile
+    with contextlib.suppress(OSError):  # a service may be forbidden to; it is a gain, no need
+        for place, thread in enumerate([0, *pool]):
+            os.sched_setaffinity(thread, {cores[place % len(cores)]})
 
 
 def apart(processors):
@@ -221,8 +294,6 @@ PROCESSORS, GROUPS = Path("/sys/devices/system/cpu"), Path("/sys/fs/cgroup")
 
 
 def drawn(metadata, seed):
-    import numpy as np
-
     random = np.random.default_rng(seed)
     arrays = {}
     for port in metadata["inputs"]:
@@ -236,8 +307,6 @@ def drawn(metadata, seed):
 
 def aligned(array):
     """A copy that begins at a multiple of 64 bytes: the library's vector loads need it, numpy does not promise it."""
-    import numpy as np
-
     array = np.asarray(array, order="C")
     room = np.empty(array.nbytes + 64, np.uint8)
     begin = -room.ctypes.data % 64
@@ -265,10 +334,7 @@ def check_words(arguments, refused):
 
 def given(path, metadata, refused):
     """The arrays of an .npz file, with each that the network takes as it takes it; others are of no meaning."""
-    import numpy as np
-
-    ports = {port["name"]: f"{port['dtype']} {tuple(port['shape'])}" for port in metadata["inputs"]}
-    wanted = ", ".join(f"{name} ({kind})" for name, kind in ports.items())
+    ports = [port["name"] for port in metadata["inputs"]]
     try:
         found = np.load(path)
         # Of what else is there nothing is read: it may be objects, which numpy refuses.
@@ -280,27 +346,55 @@ def given(path, metadata, refused):
         )
     if arrays is None:
         refused(
-            f"--inputs {path}: one array without a name; write it with numpy.savez, by the names of the inputs: {wanted}"
+            f"--inputs {path}: one array without a name; write it with numpy.savez, by the names of the inputs: "
+            f"{in_words(kinds(metadata))}"
         )
-    for name, kind in ports.items():
-        if name not in arrays:
-            refused(f"--inputs {path}: no {name} among {', '.join(there) or 'nothing'}; the network takes {wanted}")
-        if (here := f"{arrays[name].dtype} {arrays[name].shape}") != kind:
-            refused(f"--inputs {path}: {name} is {here}, the network takes {kind}; convert it")
+    if said := misfit(arrays, there, metadata):
+        refused(f"--inputs {path}: {said}")
     return arrays
 
 
-def save(path, arrays):
-    """As numpy's savez, which takes no array of the name "file"."""
-    import numpy as np
+def misfit(arrays, there, metadata):
+    """Why the network does not take `arrays`, of the names `there`; "" where it does."""
+    ports = kinds(metadata)
+    for name, kind in ports.items():
+        if name not in arrays:
+            return f"no {name} among {', '.join(there) or 'nothing'}; the network takes {in_words(ports)}"
+        if (here := f"{arrays[name].dtype} {arrays[name].shape}") != kind:
+            return f"{name} is {here}, the network takes {kind}; convert it"
+    return ""
 
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, array in arrays.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+
+def kinds(metadata):
+    return {port["name"]: f"{port['dtype']} {tuple(port['shape'])}" for port in metadata["inputs"]}
+
+
+def in_words(ports):
+    return ", ".join(f"{name} ({kind})" for name, kind in ports.items())
+
+
+def save(path, arrays):
+    """As numpy's savez, which takes no array of the name "file"; raises CannotRun, with nothing half-written left."""
+    try:
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, np.asarray(array), allow_pickle=False)
+    except OSError as error:
+        if error.filename is None and Path(path).is_file():  # it could be opened: what is there is a part
+            Path(path).unlink()
+        raise CannotRun(f"--outputs {path}: {error.strerror}; name a file that can be written") from None
 
 
 def main():
+    try:
+        run()
+    except CannotRun as error:
+        print(f"cannot run here: {error}", file=sys.stderr)
+        raise SystemExit(3) from None
+
+
+def run():
     parser = argparse.ArgumentParser(description="Runs the compiled network and prints its latency.")
     parser.add_argument(
         "--inputs", nargs="+", help="an .npz with one array an input, or several; random ones otherwise"
@@ -320,22 +414,18 @@ def main():
     parser.add_argument("--turns", action="store_true", help="the same again for every line of standard input")
     arguments = parser.parse_args()
     check_words(arguments, parser.error)
-    metadata = json.loads((HERE / "metadata.json").read_text())
+    metadata = described()
     check(metadata)
     inputs = [given(path, metadata, parser.error) for path in arguments.inputs or ()] or [
         drawn(metadata, arguments.seed)
     ]
-    import numpy as np
-
     _machine, network, place = load(metadata)
-    names = [port["name"] for port in metadata["outputs"]]
     begun = time.perf_counter()
     for arrays, path in itertools.zip_longest(inputs, arguments.outputs or ()):
         tensors = [place.put(arrays[port["name"]]) for port in metadata["inputs"]]
         outputs = network(*tensors)
         if path:
-            found = [outputs] if hasattr(outputs, "shape") else list(outputs)
-            save(path, {n: place.got(o) for n, o in zip(names, found, strict=True)})
+            save(path, {name: place.got(output) for name, output in named(outputs, metadata)})
         if arguments.paced:
             place.wait()
             paused = time.perf_counter()
