@@ -23,7 +23,7 @@ HEADERS = {
     "aarch64": Path("/usr/include/asm-generic/unistd.h"),
 }
 pytestmark = needs("filter")
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, EOPNOTSUPP = 1, 38, 95
 
 
 def says(program: str, access: Access | None) -> Any:
@@ -80,7 +80,7 @@ print(json.dumps([result >= 0 for result in held] + [ctypes.get_errno()]))
 def test_what_no_tuning_needs_is_refused() -> None:
     decided = {
         "socket", "socketpair", "clone", "kill", "seccomp", "prlimit64", "setpriority", "utimensat", "ioctl", "open",
-        "openat", "sched_setaffinity", "fcntl", "mmap",
+        "openat", "sched_setaffinity", "fcntl", "mmap", "fallocate",
     }  # fmt: skip
     numbers = {name: number for name, number in seccomp.NUMBERS[MACHINE].items() if name not in decided}
     answers = filtered(
@@ -342,6 +342,31 @@ def test_a_library_is_linked_all_the_same(tmp_path: Path) -> None:
         f"print(json.dumps([ran.returncode, ctypes.CDLL({str(tmp_path / 'one.so')!r}).one()]))"
     )
     assert says(program, Access(write=(str(tmp_path),))) == [0, 1]
+
+
+ALLOCATED = """
+import resource, signal, tempfile
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+with tempfile.TemporaryFile() as file:
+    kept = libc.fallocate(file.fileno(), 1, ctypes.c_long(0), ctypes.c_long(64 << 20)) and ctypes.get_errno()
+    beyond = 512 * os.fstat(file.fileno()).st_blocks
+    os.posix_fallocate(file.fileno(), 0, 1 << 20)
+    print(json.dumps([kept, beyond, os.fstat(file.fileno()).st_size]))
+"""
+
+
+def test_of_the_disk_a_file_gets_no_more_room_than_its_limit() -> None:
+    assert filtered(ALLOCATED) == [EOPNOTSUPP, 0, 1 << 20]
+
+
+@pytest.mark.mutation
+def test_a_filter_without_room_beyond_the_end_is_noticed() -> None:
+    change = f"seccomp.NUMBERS[{MACHINE!r}]['fallocate'] = 100000"
+    error, beyond, _ = filtered(ALLOCATED, change=change)
+    if error:
+        pytest.skip("this file system has no room beyond the end of a file, or bounds it")
+    assert beyond == 64 << 20
 
 
 @pytest.mark.mutation

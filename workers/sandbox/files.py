@@ -1,4 +1,8 @@
-"""How much a tree of processes keeps in files: what RLIMIT_FSIZE bounds for one file and nothing bounds for all."""
+"""How much a tree of processes keeps in files: what RLIMIT_FSIZE bounds for one file and nothing bounds for all.
+
+A removed file that is mapped and no longer open is not seen: /proc tells its owner's user where it is mapped, and how much it
+takes only to who has CAP_CHECKPOINT_RESTORE. It is gone with its process; a device's programs are such files.
+"""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 Above all sockets: Landlock leaves those of UNIX with a path open, and UDP. Then what reaches other processes of the same
 user (their limits, their priority, their shared memory), what has them wait for a file or tells which they use, and what
 changes the modes, owners, attributes and times of files, which Landlock does not know either: by their paths it is refused,
-of open ones told as done and not done. Written as the kernel's classic BPF (Documentation/userspace-api/seccomp_filter.rst,
-include/uapi/linux/{seccomp,filter,audit}.h), for 64-bit x86 and ARM.
-A refused call fails with EPERM, one that callers can do without with ENOSYS, so that they fall back.
+of open ones told as done and not done. And room of a disk that no limit on a file bounds. Written as the kernel's classic BPF
+(Documentation/userspace-api/seccomp_filter.rst, include/uapi/linux/{seccomp,filter,audit}.h), for 64-bit x86 and ARM.
+A refused call fails with EPERM, one that callers can do without with ENOSYS or EOPNOTSUPP, so that they fall back.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ NUMBERS = {
         "lsetxattr": 189, "removexattr": 197, "lremovexattr": 198, "utime": 132, "utimes": 235, "futimesat": 261,
         "utimensat": 280, "ioctl": 16, "fchmod": 91, "fchown": 93, "fsetxattr": 190, "fremovexattr": 199,
         "truncate": 76, "open": 2, "openat": 257, "mmap": 9, "sched_setaffinity": 203, "fcntl": 72, "inotify_add_watch": 254,
+        "fallocate": 285,
     },
     "aarch64": _SAME_EVERYWHERE | {
         "socket": 198, "socketpair": 199, "clone": 220, "kill": 129, "setsid": 157, "ptrace": 117,
@@ -75,6 +76,7 @@ NUMBERS = {
         "fchmodat": 53, "fchownat": 54, "setxattr": 5, "lsetxattr": 6, "removexattr": 14, "lremovexattr": 15,
         "utimensat": 88, "ioctl": 29, "fchmod": 52, "fchown": 55, "fsetxattr": 7, "fremovexattr": 16,
         "truncate": 45, "openat": 56, "mmap": 222, "sched_setaffinity": 122, "fcntl": 25, "inotify_add_watch": 27,
+        "fallocate": 47,
     },
 }  # fmt: skip
 _AUDIT_NAMES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -99,6 +101,7 @@ def _step(code: int, value: int, jump: int = 0, otherwise: int = 0) -> bytes:
 
 _REFUSE = _step(_RETURN, _ERRNO | errno.EPERM)
 _MISSING = _step(_RETURN, _ERRNO | errno.ENOSYS)
+_UNSUPPORTED = _step(_RETURN, _ERRNO | errno.EOPNOTSUPP)
 _PRETEND = _step(_RETURN, _ERRNO)  # no error, and nothing done
 _PERMIT = _step(_RETURN, _ALLOW)
 
@@ -156,6 +159,9 @@ def program(machine: str, network: bool, pins: bool = True, gpu: bool = False, s
         "openat": _emptied(2),
         "ioctl": [_argument(1), *(step for flags in _ATTRIBUTES for step in _when(flags, [_REFUSE])), _PERMIT],
         "fcntl": [_argument(1), *(step for command in _HOLDS for step in _when(command, [_REFUSE])), _PERMIT],
+        # Room beyond the end of a file RLIMIT_FSIZE does not bound, and it is taken in no time: a whole disk between two looks
+        # at a tree's files. Where that is not to be had, as on some file systems, programs write.
+        "fallocate": [_argument(1), *_when(0, [_PERMIT]), _UNSUPPORTED],
         # Of an open file, which has no path here.
         "utimensat": [_argument(1), *_unless(0, [_REFUSE]), _argument(1, upper=True), *_when(0, [_PRETEND]), _REFUSE],
     }
