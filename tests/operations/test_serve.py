@@ -37,14 +37,19 @@ def served(folder, limit, change="pass", **environment):
     found.environment |= {"UPLOAD_LIMIT": str(limit), **environment}
     try:
         found.migrate()
-        words = ["-b", "127.0.0.1", "-p", str(found.port), "--no-server-name", "tuningsite.asgi:application"]
-        code = f"from tuningsite import serve\n{change}\nserve.main()"
-        found.web = found.start("web", sys.executable, "-c", code, *words)
-        eventually(lambda: found.web.poll() is not None or answers(found), 90, "the server")
-        assert found.web.poll() is None, found.logs()  # whoever took its port meanwhile may answer
+        serve(found, change)
         yield found
     finally:
         found.close()
+
+
+def serve(site, change="pass"):
+    """Starts the site's server, to which `change` is done before, and waits until it answers."""
+    words = ["-b", "127.0.0.1", "-p", str(site.port), "--no-server-name", "tuningsite.asgi:application"]
+    code = f"from tuningsite import serve\n{change}\nserve.main()"
+    site.web = site.start("web", sys.executable, "-c", code, *words)
+    eventually(lambda: site.web.poll() is not None or answers(site), 90, "the server")
+    assert site.web.poll() is None, site.logs()  # whoever took its port meanwhile may answer
 
 
 @pytest.fixture(scope="module")
