@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,11 +175,10 @@ def _build(
 def _mended(network: Network, best: Mapping[int, Timed], log: Path, lock: TurnLock, pulse: Pulse) -> dict[int, Timed]:
     """Says which it replaced."""
 
-    def turn(name: str) -> AbstractContextManager[Any]:
+    def say(name: str) -> None:
         pulse.tell("phase", name="compiling", text=f"comparing {name} with its plain loops")
-        return lock.shared()
 
-    chosen, wrong = mended(network, best, log, turn)
+    chosen, wrong = mended(network, best, log, say, lock.shared)
     found = f"operators with another configuration, since the fastest is wrong: {', '.join(wrong)}"
     if not wrong:
         found = "every operator computes what it should, so that the network as TVM imported it does not"

@@ -7,11 +7,12 @@ operator whose schedule is wrong. Such an operator gets the fastest of its confi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workers.child.logged import fastest_first
+from workers.child.verification import Turn
 
 if TYPE_CHECKING:
     from workers.tvm_backend.library import Network, Timed
@@ -23,19 +24,17 @@ its like."""
 
 
 def mended(
-    network: Network,
-    best: Mapping[int, Timed],
-    log: Path,
-    turn: Callable[[str], AbstractContextManager[Any]],
+    network: Network, best: Mapping[int, Timed], log: Path, say: Callable[[str], None], turn: Turn
 ) -> tuple[dict[int, Timed], list[str]]:
     """Right configurations by operator, and the names of the operators that had a wrong one; an operator that none was found
-    for is left out. Runs every operator as plain loops, which for a large network takes a minute, inside `turn` of its name."""
+    for is left out. Compares every operator with its plain loops, which for a large network takes a minute; each is named to
+    `say` before, and others measure between any two programs: a `turn` is held while one is compiled and run."""
     kept, wrong, logged = dict(best), [], fastest_first(log)
     for index, first in best.items():
         fastest = logged.get(index, [])[:TRIES]
         name, others = network.extracted[index].name, [one for one in fastest if one[:2] != first[:2]]
-        with turn(name):
-            right = _right(network.workloads[index], [first, *others])
+        say(name)
+        right = _right(network.workloads[index], [first, *others], turn)
         if right == first:
             continue
         wrong.append(name)
@@ -45,13 +44,14 @@ def mended(
     return kept, wrong
 
 
-def _right(workload: Workload, configurations: Sequence[Timed]) -> Timed | None:
+def _right(workload: Workload, configurations: Sequence[Timed], turn: Turn) -> Timed | None:
     """The first that computes what the operator computes."""
     from workers.tvm_backend.plain import Plain
 
-    plain = Plain(workload)
+    with turn():
+        plain = Plain(workload)
     for configuration in configurations:
-        with suppress(Exception):  # Invalid, or whatever TVM and LLVM raise: then it is not that one
+        with turn(), suppress(Exception):  # Invalid, or whatever TVM and LLVM raise: then it is not that one
             if plain.computes(*configuration[:2]):
                 return configuration
     return None
