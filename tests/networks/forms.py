@@ -710,6 +710,17 @@ SYMMETRIC["Resize half_pixel_symmetric by a whole scale"] = lambda: one(
     nearest_mode="floor",
     coordinate_transformation_mode="half_pixel_symmetric",
 )
+NEAREST: dict[str, Callable[[], ModelProto]] = {
+    f"Resize to the nearest of {shape} by {scales}, {to}": lambda shape=shape, scales=scales, to=to: one(  # type: ignore[misc]
+        "Resize", shape, 18, None, floats(*scales), coordinate_transformation_mode="asymmetric", nearest_mode=to
+    )
+    for shape, scales, to in (
+        ([1, 4, 41, 20], (1, 1, 1.2, 0.6), "round_prefer_ceil"),
+        ([1, 4, 40, 7], (1, 1, 2.5, 3), "floor"),
+        ([6, 9], (1.5, 2), "ceil"),
+    )
+}
+"""Of pixels between which a place falls either way, of those of which it does not, and of no picture."""
 
 
 def made(sizes: list[int], *form: Any, **attributes: Any) -> ModelProto:
@@ -777,6 +788,7 @@ FORMS = {
     **REDUCED,
     **WRAPPED,
     **SYMMETRIC,
+    **NEAREST,
     **EMPTY,
     **OLD,
     **EMPTY_SCALES,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 from tests.networks.forms import floats, integers, one
@@ -23,20 +27,14 @@ IMAGE, WIDE = [1, 4, 7, 9], [1, 4, 24, 24]
         ((None, floats(1, 1, 2, 2)), {"mode": "linear", "antialias": 1}, "antialias"),
         ((None, None, integers(14, 14)), {"axes": [2, 3], "keep_aspect_ratio_policy": "not_larger"}, "not_larger"),
         ((None, floats(1, 1, 0.5, 1)), {"mode": "linear"}, "7 times its scale 0.5"),
-        ((None, floats(1, 1, 0.5, 1)), {"mode": "nearest"}, "7 times its scale 0.5"),
-        ((None, floats(1, 2, 2, 1)), {"mode": "nearest"}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\].* channels second"),
+        ((None, floats(1, 2, 2, 1)), {"mode": "linear"}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\].* channels second"),
         ((None, None, integers(2, 4, 7, 9)), {"mode": "linear"}, r"\[2, 4, 7, 9\] of \[1, 4, 7, 9\]"),
         (
             (None, None, integers(1, 4, 14, 1)),
             {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
             r"aligns the corners of \[1, 4, 14, 1\]",
         ),
-        (
-            (None, None, integers(1, 4, 14, 3)),
-            {"nearest_mode": "floor", "coordinate_transformation_mode": "half_pixel_symmetric"},
-            "of 9 pixels it makes 3, some at a whole place",
-        ),
-        ((None, None, integers(8, 14)), {"axes": [1, 2]}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\]"),
+        ((None, None, integers(8, 14)), {"axes": [1, 2], "mode": "linear"}, r"\[1, 8, 14, 9\] of \[1, 4, 7, 9\]"),
     ],
 )
 def test_what_tvm_would_compute_otherwise_is_refused_by_name(inputs: Any, attributes: Any, words: str) -> None:
@@ -46,16 +44,10 @@ def test_what_tvm_would_compute_otherwise_is_refused_by_name(inputs: Any, attrib
     assert "the one" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("scale", "attributes"),
-    [
-        (0.5, {"mode": "linear", "coordinate_transformation_mode": "align_corners"}),
-        (1.5, {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}),
-    ],
-)
-def test_parts_of_pixels_are_taken_where_they_are_the_same(scale: float, attributes: Any) -> None:
-    """By sizes and by scales."""
-    clean(one("Resize", IMAGE, 18, None, floats(1, 1, scale, 1), **attributes), {}, simplifier=lambda model: model)
+def test_parts_of_pixels_are_taken_where_corners_are_aligned() -> None:
+    """By sizes and by scales these are the same."""
+    aligned = {"mode": "linear", "coordinate_transformation_mode": "align_corners"}
+    clean(one("Resize", IMAGE, 18, None, floats(1, 1, 0.5, 1), **aligned), {}, simplifier=lambda model: model)
 
 
 @pytest.mark.parametrize("scale", [1.5, 2.0, 4 / 3])
@@ -74,7 +66,9 @@ def test_a_pixel_that_a_scale_nearly_makes_is_not_made() -> None:
     ("inputs", "whole"), [((None, floats(2, 3)), [1, 1, 2, 3]), ((None, None, integers(14, 27)), [1, 4, 14, 27])]
 )
 def test_some_axes_become_all(inputs: Any, whole: list[int]) -> None:
-    model, report = clean(one("Resize", IMAGE, 18, *inputs, axes=[2, 3]), {}, simplifier=lambda model: model)
+    model, report = clean(
+        one("Resize", IMAGE, 18, *inputs, axes=[2, 3], mode="linear"), {}, simplifier=lambda model: model
+    )
     (node,) = model.graph.node
     assert attribute(node, "axes") is None
     assert Weights(model.graph).get(node.input[len(inputs)]).tolist() == whole
@@ -99,7 +93,9 @@ def behind_a_quantised_sum(*inputs: Any, **attributes: Any) -> ModelProto:
 
 
 def test_axes_become_all_behind_quantised_operators_too() -> None:
-    model, report = clean(behind_a_quantised_sum(None, floats(2, 3), axes=[2, 3]), {}, simplifier=lambda model: model)
+    model, report = clean(
+        behind_a_quantised_sum(None, floats(2, 3), axes=[2, 3], mode="linear"), {}, simplifier=lambda model: model
+    )
     (node,) = [node for node in model.graph.node if node.op_type == "Resize"]
     assert Weights(model.graph).get(node.input[2]).tolist() == [1, 1, 2, 3]
     assert "1 Resize got the sizes of all its axes" in report
@@ -108,3 +104,96 @@ def test_axes_become_all_behind_quantised_operators_too() -> None:
 def test_parts_of_pixels_are_refused_behind_quantised_operators_too() -> None:
     with pytest.raises(NetworkError, match=r"7 times its scale 0\.5"):
         clean(behind_a_quantised_sum(None, floats(1, 1, 0.5, 1), mode="linear"), {}, simplifier=lambda model: model)
+
+
+NEAREST = ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"]
+MODES = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
+SCALES = [1.2, 0.6, 1.1, 0.9, 1.5, 2.0, 3.0, 0.5, 1 / 3, 4 / 3, 2.4]
+
+
+def nearest(shape: list[int], *given: Any, **attributes: Any) -> ModelProto:
+    return one("Resize", shape, 19, None, *given, mode="nearest", **attributes)
+
+
+def kinds(model: ModelProto) -> list[str]:
+    return [node.op_type for node in clean(model, {}, simplifier=lambda model: model)[0].graph.node]
+
+
+def pixels(model: ModelProto) -> Any:
+    """Which a network of one input takes, told by their numbers."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    return session.run(None, {given.name: np.arange(np.prod(given.shape), dtype=np.float32).reshape(given.shape)})[0]
+
+
+def as_they_were(model: ModelProto) -> bool:
+    before = pixels(model)
+    return np.array_equal(before, pixels(clean(model, {}, simplifier=lambda model: model)[0]))
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    st.integers(1, 300), st.sampled_from(SCALES) | st.floats(0.375, 3, width=32), st.booleans(),
+    st.sampled_from(MODES), st.sampled_from(NEAREST),
+)  # fmt: skip
+def test_nearest_pixels_are_those_of_onnx_runtime(size: int, scale: float, by_size: bool, mode: str, to: str) -> None:
+    made = max(1, int(size * scale))
+    sized = [None, integers(1, 1, made, 2)] if by_size else [floats(1, 1, scale if size * scale >= 1 else 1, 1)]
+    assert as_they_were(nearest([1, 1, size, 2], *sized, coordinate_transformation_mode=mode, nearest_mode=to))
+
+
+@pytest.mark.mutation
+@pytest.mark.parametrize(
+    ("name", "other", "size", "scale", "to"),
+    [
+        ("_NEARLY", {}, 40, 1.2, "round_prefer_ceil"),
+        ("_same", lambda *_: True, 41, 1.2, "round_prefer_ceil"),
+        ("_HALVES", dict.fromkeys([b"asymmetric"], (0.5, 0.5)), 41, 1.2, "floor"),
+    ],
+    ids=["ties", "sameness", "halves"],
+)
+def test_places_that_are_counted_otherwise_are_noticed(
+    name: str, other: Any, size: int, scale: float, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = nearest(
+        [1, 1, size, 2], floats(1, 1, scale, 1), coordinate_transformation_mode="asymmetric", nearest_mode=to
+    )
+    assert as_they_were(deepcopy(model))
+    monkeypatch.setattr(f"workers.networks.nearest.{name}", other)
+    assert not as_they_were(model)
+
+
+@pytest.mark.parametrize("scale", [0.5, 2.0, 3.0])
+@pytest.mark.parametrize(
+    "attributes",
+    [{}, {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}],
+    ids=["as PyTorch writes it", "as older sets have it"],
+)
+def test_nearest_pixels_of_whole_scales_stay_a_resize(scale: float, attributes: Any) -> None:
+    """Through which a layout passes."""
+    assert kinds(nearest([1, 8, 80, 80], floats(1, 1, scale, scale), **attributes)) == ["Resize"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "scales", "attributes"),
+    [
+        ([1, 4, 7, 9], [1, 2, 2, 1], {}),
+        ([1, 4, 7, 9], [1, 1, 0.5, 1], {}),
+        ([7, 9], [2, 1.5], {}),
+        ([1, 4, 7, 9], [1, 1, 2, 0.12], {"coordinate_transformation_mode": "align_corners"}),
+        ([1, 4, 7, 9], [1, 1, 1.1, 1], {"nearest_mode": "floor"}),
+    ],
+    ids=["channels", "a part of a pixel", "two axes", "one corner", "a scale that makes none more"],
+)
+def test_nearest_pixels_that_tvm_has_no_resize_for_are_taken(shape: list[int], scales: Any, attributes: Any) -> None:
+    model = nearest(shape, floats(*scales), **attributes)
+    assert "Resize" not in kinds(deepcopy(model))
+    assert as_they_were(model)
+
+
+def test_one_pixel_of_a_region_is_refused_as_it_was() -> None:
+    """What lies outside is no pixel."""
+    region = floats(0, 0, 0, 0, 1, 1, 0.5, 0.5)
+    attributes = {"mode": "nearest", "coordinate_transformation_mode": "tf_crop_and_resize"}
+    with pytest.raises(NetworkError, match=r"7 times its scale 0\.5"):
+        clean(one("Resize", IMAGE, 18, region, floats(1, 1, 0.5, 1), **attributes), {}, simplifier=lambda model: model)

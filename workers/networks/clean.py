@@ -30,6 +30,7 @@ from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.layer_normalizations import layer_normalizations_put_together
 from workers.networks.names import names_apart, names_back
+from workers.networks.nearest import nearest_by_places
 from workers.networks.normalizations import (
     lengths_to_quotients,
     long_layer_normalizations,
@@ -46,7 +47,7 @@ from workers.networks.plain import constants_in_branches, whole_weights
 from workers.networks.powers import powers_of_one_type
 from workers.networks.quantization import quantization_to_arithmetic
 from workers.networks.recurrent import recurrences_to_steps
-from workers.networks.resizing import drop_empty_resize_inputs, whole_resizes
+from workers.networks.resizing import drop_empty_resize_inputs, resized_by_sizes, whole_resizes
 from workers.networks.rewriting import (
     clips_to_relus,
     drop_identities,
@@ -101,6 +102,8 @@ PASSES: tuple[Pass, ...] = (
     normalizations_behind_an_axis,
     means_and_variances_written_out,
     whole_resizes,
+    nearest_by_places,
+    resized_by_sizes,
     explicit_pads,
     cut_before_wrapped,
     places_of_parts,

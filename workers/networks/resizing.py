@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Array, Weights, attribute, called, set_attributes, told
+from workers.networks.graph import Weights, attribute, called, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
 
 REGION, SCALES, SIZES = 1, 2, 3
 """Places of the inputs that say what is resized, of where each axis begins and then of where it ends, and how large it gets."""
-_ROUNDINGS: dict[bytes, Callable[[Array], Array]] = {
-    b"round_prefer_floor": lambda at: np.ceil(at - 0.5),
-    b"round_prefer_ceil": lambda at: np.floor(at + 0.5),
-    b"floor": np.floor,
-    b"ceil": np.ceil,
-}
 NEARLY = 1e-3
 """Of a pixel: scales are written as float32."""
 
@@ -46,19 +40,33 @@ def whole_resizes(model: ModelProto) -> str | None:
     weights, shapes = Weights(model.graph), tensor_shapes(model)
     for node in nodes:
         _refuse_counted(node, weights)
-        _refuse_ignored(node, shapes)
+        _refuse_ignored(node)
     written = sum(_write_axes(node, weights, shapes) for node in nodes)
-    for node in nodes:
-        _refuse_parts_of_pixels(node, weights, shapes)
-        # Of whole pixels both are the same but for what they round, and others are refused by now.
-        if attribute(node, "coordinate_transformation_mode") == b"half_pixel_symmetric":
-            _refuse_whole_places(node, shapes)
-            set_attributes(node, coordinate_transformation_mode=b"half_pixel")
     return told(written, "Resize got the sizes of all its axes", "Resizes got the sizes of all their axes")
 
 
+def resized_by_sizes(model: ModelProto) -> str | None:
+    """Of whole pixels half_pixel_symmetric is half_pixel. Raises NetworkError for what TVM, which knows sizes alone, would
+    compute otherwise."""
+    nodes = _resizes(model)
+    if not nodes:
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+    for node in nodes:
+        _refuse_axes(node, shapes)
+        _refuse_parts_of_pixels(node, weights, shapes)
+        if attribute(node, "coordinate_transformation_mode") == b"half_pixel_symmetric":
+            set_attributes(node, coordinate_transformation_mode=b"half_pixel")
+    return None
+
+
+def is_resize(node: NodeProto) -> bool:
+    """Of ONNX's own operators."""
+    return bool(node.op_type == "Resize" and node.domain in STANDARD)
+
+
 def _resizes(model: ModelProto) -> list[NodeProto]:
-    return [node for node in model.graph.node if node.op_type == "Resize" and node.domain in STANDARD]
+    return [node for node in model.graph.node if is_resize(node)]
 
 
 def _refuse_counted(node: NodeProto, weights: Weights) -> None:
@@ -67,12 +75,15 @@ def _refuse_counted(node: NodeProto, weights: Weights) -> None:
         raise NetworkError(called(node), reason, "export it with constant scales or sizes")
 
 
-def _refuse_ignored(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
+def _refuse_ignored(node: NodeProto) -> None:
     if attribute(node, "antialias", 0):
         raise NetworkError(called(node), "TVM resizes without antialiasing", "export it with antialias=False")
     if (policy := attribute(node, "keep_aspect_ratio_policy", b"stretch")) != b"stretch":
         kept = f"its sizes depend on keep_aspect_ratio_policy {policy.decode()!r}"
         raise NetworkError(called(node), kept, "export it with the sizes that come out")
+
+
+def _refuse_axes(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
     before, after = (shape.static if (shape := shapes.get(name)) else None for name in (node.input[0], node.output[0]))
     if before is not None and after is not None and before[:2] != after[:2]:
         reason = f"it makes {list(after)} of {list(before)}, and TVM resizes what stands behind batch and channels only"
@@ -111,43 +122,13 @@ def _write_axes(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorSh
 
 def _refuse_parts_of_pixels(node: NodeProto, weights: Weights, shapes: Mapping[str, TensorShape]) -> None:
     """TVM takes the step from the sizes before and behind, ONNX from the scale: they differ where the last pixel is cut off."""
-    shape, mode = shapes.get(node.input[0]), attribute(node, "mode", b"nearest")
+    shape = shapes.get(node.input[0])
     given = node.input[SCALES] if len(node.input) > SCALES else ""
     by_size = attribute(node, "coordinate_transformation_mode", b"half_pixel") == b"align_corners"
     if by_size or given not in weights or shape is None or shape.static is None:
         return
     for size, scale in zip(shape.static, weights.get(given), strict=True):
         made = size * scale
-        cut = made - math.floor(made) > NEARLY  # of 31.9992 pixels 31 are made
-        if cut and not (mode == b"nearest" and _same_pixels(node, size, float(scale))):
+        if made - math.floor(made) > NEARLY:  # of 31.9992 pixels 31 are made
             reason = f"{size} times its scale {scale:g} is no whole number of pixels, and TVM knows sizes only"
             raise NetworkError(called(node), reason, "export it with sizes, or give inputs of another size")
-
-
-def _same_pixels(node: NodeProto, size: int, scale: float) -> bool:
-    """Whether the nearest pixels by the scale are those by the sizes."""
-    out = max(1, math.floor(size * scale))
-    places = np.arange(out)
-    rounding = _ROUNDINGS.get(attribute(node, "nearest_mode", b"round_prefer_floor"))
-    half = {b"half_pixel": 0.5, b"pytorch_half_pixel": 0.5, b"asymmetric": 0.0}
-    shift = half.get(attribute(node, "coordinate_transformation_mode", b"half_pixel"))
-    if rounding is None or shift is None:
-        return False
-    one, other = (np.clip(rounding((places + shift) * step - shift), 0, size - 1) for step in (1 / scale, size / out))
-    return bool(np.array_equal(one, other))
-
-
-def _refuse_whole_places(node: NodeProto, shapes: Mapping[str, TensorShape]) -> None:
-    """A place that is a whole number is a little more or less where it is counted from the middle, and another pixel by then;
-    not where the scale is a whole number, of which nothing is rounded."""
-    mode = attribute(node, "nearest_mode", b"round_prefer_floor")
-    before, after = (shape.static if (shape := shapes.get(name)) else None for name in (node.input[0], node.output[0]))
-    if attribute(node, "mode", b"nearest") != b"nearest" or mode not in (b"floor", b"ceil") or not (before and after):
-        return
-    for size, made in zip(before, after, strict=True):
-        twice = (2 * np.arange(made) + 1) * size - made  # the places, by 2 * made
-        if made % size and not (twice % (2 * made)).all():
-            reason = (
-                f"of {size} pixels it makes {made}, some at a whole place, of which {mode.decode()!r} may make another"
-            )
-            raise NetworkError(called(node), reason, "export it with coordinate_transformation_mode='half_pixel'")
