@@ -577,6 +577,16 @@ WHOLE: dict[str, Callable[[], ModelProto]] = {
 }
 
 
+def early(opset: int) -> ModelProto:
+    """A normalisation as ONNX Runtime's optimiser writes it, and a Softmax, which older sets have of all that follows."""
+    nodes = [
+        helper.make_node("LayerNormalization", ["x", "w", "b"], ["n"], axis=-1, epsilon=1e-5),
+        helper.make_node("Softmax", ["n"], ["y"], axis=1),
+    ]
+    weights = [constant("w", drawn(6)), constant("b", drawn(6, seed=1))]
+    return model_of(nodes, {"x": [2, 4, 6]}, {"y": [2, 4, 6]}, weights, opset)
+
+
 def scaled_and_moved_alike() -> ModelProto:
     """By the same numbers."""
     node = helper.make_node("LayerNormalization", ["x", "w", "w"], ["y"], axis=1)
@@ -617,6 +627,10 @@ NORMALIZED: dict[str, Callable[[], ModelProto]] = {
             (0, drawn(6), [drawn(6, seed=1)]),
             (-1, drawn(4, 6), [drawn(4, 6, seed=1)]),
         )
+    },
+    **{
+        f"LayerNormalization of operator set {opset}": lambda opset=opset: early(opset)  # type: ignore[misc]
+        for opset in (9, 13, 16)
     },
     "LayerNormalization of one scale and bias": lambda: scaled_and_moved_alike(),
     "LayerNormalization of float64": lambda: as_doubles("LayerNormalization", 17, drawn(6), drawn(6, seed=1), axis=1),

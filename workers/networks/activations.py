@@ -19,8 +19,8 @@ from workers.networks.graph import (
     rewrite_ends,
     told,
 )
-from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 
 def hard_activations_to_clips(model: ModelProto) -> str | None:

@@ -23,11 +23,11 @@ from workers.networks.graph import (
     told,
     uses,
 )
-from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.padding import NARROW, WIDE, Wider
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 QUARTER = 4
 """Numbers of which rows may be: to 196 keys twelve more gain nothing."""

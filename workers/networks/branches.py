@@ -9,13 +9,12 @@ from onnx import GraphProto, ModelProto, NodeProto, helper
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
 from workers.networks.graph import Weights, attribute, called, rewrite, told
-from workers.networks.inspect import opset
 from workers.networks.names import respell
 from workers.networks.rewriting import half_a_pixel_off
 from workers.networks.scattering import is_of_a_part
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_output_shapes, tensor_shapes
-from workers.networks.structure import STANDARD
+from workers.networks.structure import STANDARD, opset
 from workers.networks.subgraphs import every, nested
 
 _OF_ANY_SIZE = frozenset({"If", "Identity", "Reshape", "Shape", "Size"})

@@ -9,11 +9,12 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, inliner
 
+from workers.networks.early import set_aside
 from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
 from workers.networks.order import put_in_order
 from workers.networks.shapes import skeleton, tensor_shapes
-from workers.networks.structure import STANDARD, check_structure
+from workers.networks.structure import STANDARD, check_structure, opset
 from workers.networks.subgraphs import every, nested
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
@@ -39,11 +40,12 @@ def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
     _name_standard_alike(model)
     put_in_order(model.graph)
     check_structure(model, limits)
+    bare = set_aside(_with_output_shapes(skeleton(model)))
     try:
-        onnx.checker.check_model(_with_output_shapes(skeleton(model)))
+        onnx.checker.check_model(bare)
     except Exception as error:
         # ValidationError, and others from the C++ inside; their words are in the log, as the cause.
-        raise _unknown(model) or _refused(str(error)) from error
+        raise _unknown(bare) or _refused(str(error)) from error
     tensor_shapes(model, limits)
     # Whoever judges a network looks at its operators, and these may be within functions.
     return inliner.inline_local_functions(model) if model.functions else model
@@ -53,7 +55,7 @@ def _name_standard_alike(model: ModelProto) -> None:
     """The domain of ONNX's own operators has two names, of which onnx's checker takes the empty one alone."""
     plain, other = STANDARD
     for holder in (model, *model.functions):
-        named = {opset.domain for opset in holder.opset_import}
+        named = {one.domain for one in holder.opset_import}
         for place in reversed(range(len(holder.opset_import))):
             if holder.opset_import[place].domain == other and plain in named:
                 del holder.opset_import[place]
@@ -68,11 +70,10 @@ def _name_standard_alike(model: ModelProto) -> None:
 
 def _unknown(model: ModelProto) -> NetworkError | None:
     """Of the first operator that ONNX does not have in the version that the network names."""
-    versions = {opset.domain: opset.version for opset in model.opset_import}
+    version = opset(model)
     local = {(function.domain, function.name) for function in model.functions}
     for node in (node for graph in nested(model.graph) for node in graph.node):
         if node.domain in STANDARD and (node.domain, node.op_type) not in local:
-            version = next((versions[name] for name in STANDARD if name in versions), 1)
             if not _has(node.op_type, version):
                 named = (
                     f"Node {shown(node.name)}" if node.name else f"The node that makes {shown([*node.output, '?'][0])}"

@@ -10,9 +10,9 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Weights, attribute, operator_types, rewrite, told
 from workers.networks.indices import CLIPS_BY_INPUTS
-from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 KINDS = frozenset({"ArgMax", "ArgMin"})
 ENDS = {"ReduceMax": -math.inf, "ReduceMin": math.inf}

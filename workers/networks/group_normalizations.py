@@ -27,11 +27,11 @@ from workers.networks.graph import (
     told,
     uses,
 )
-from workers.networks.inspect import opset
 from workers.networks.normalizations import along
 from workers.networks.opsets import OLDEST
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 BY_GROUP, BY_ROW = "GroupNormalization", "InstanceNormalization"
 ARITHMETIC = frozenset({"Add", "Clip", "Div", "Mul", "Relu", "Round", "Sub"})

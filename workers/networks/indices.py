@@ -12,8 +12,8 @@ from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from workers.networks.errors import NetworkError, shown
 from workers.networks.graph import Array, Weights, attribute, replace_nodes, told
-from workers.networks.inspect import opset
 from workers.networks.shapes import skeleton, tensor_shapes
+from workers.networks.structure import opset
 from workers.networks.subgraphs import nested
 
 ALONG_AXIS = frozenset({"Gather", "GatherElements", "Scatter", "ScatterElements"})

@@ -21,6 +21,7 @@ from workers.networks.graph import read_by
 from workers.networks.limits import Limits
 from workers.networks.precision import PAIRS
 from workers.networks.shape import SMALL, TensorShape, shape_of
+from workers.networks.structure import CONTRIBUTED
 from workers.networks.subgraphs import subgraphs
 
 Array = NDArray[Any]
@@ -37,9 +38,6 @@ LIKE_FIRST = frozenset(
 """Operators that TVM imports and whose result is as their first input, which ONNX does not know by itself: it has no schema of
 ONNX Runtime's own, a Gelu before operator set 20 and a LayerNormalization before 17 among them, and that of a
 MeanVarianceNormalization tells no size."""
-
-CONTRIBUTED = "com.microsoft"
-"""Whose pairs take numbers that ONNX's own took later, of 16 bits say."""
 
 
 class Inference:
@@ -92,8 +90,7 @@ class Inference:
         if node.domain == CONTRIBUTED and node.op_type in PAIRS:
             return self._stored(node)
         schema = self._schema(node)
-        known = schema is not None and node.op_type == "LayerNormalization"
-        if node.op_type in LIKE_FIRST and not known and (like := self._like_first(node)):
+        if node.op_type in LIKE_FIRST and (like := self._like_first(node)):
             return like
         if schema is None:
             return {}
@@ -114,7 +111,8 @@ class Inference:
         return {name: _shape(kind) for name, kind in found.items() if kind.HasField("tensor_type")}
 
     def _stored(self, node: NodeProto) -> dict[str, TensorShape]:
-        """As ONNX's own: of the first input's sizes, the type by the scale's, or where it is stored by the zero's."""
+        """As ONNX's own, which took numbers of 16 bits later, say: of the first input's sizes, the type by the scale's, or
+        where it is stored by the zero's."""
         read = [self.shapes.get(name) for name in node.input]
         if len(read) < 2 or read[0] is None:
             return {}

@@ -19,7 +19,7 @@ from workers.networks.limits import DEFAULT
 from workers.networks.precision import INTEGER_OPERATORS, check_types, precision
 from workers.networks.shape import Dimension, TensorShape, shape_of
 from workers.networks.shapes import tensor_shapes
-from workers.networks.structure import STANDARD
+from workers.networks.structure import opset
 
 _WEIGHT_TYPES = frozenset({1, 10, 11, 16})
 """float32, float16, float64, bfloat16; quantized weights are counted by their operators."""
@@ -136,11 +136,6 @@ def real_inputs(model: ModelProto) -> list[ValueInfoProto]:
     weights = {tensor.name for tensor in model.graph.initializer}
     read = uses(model)
     return [value for value in model.graph.input if value.name not in weights and value.name in read]
-
-
-def opset(model: ModelProto) -> int:
-    """Version of the standard operators; 1 where a very old file names none."""
-    return next((int(o.version) for o in model.opset_import if o.domain in STANDARD), 1)
 
 
 def _port(value: ValueInfoProto, inferred: TensorShape | None = None) -> Port:

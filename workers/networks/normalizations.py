@@ -21,8 +21,8 @@ from workers.networks.graph import (
     told,
     uses,
 )
-from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 from workers.networks.unmade import UNMADE
 
 LAYER, SQUARES = "LayerNormalization", "RMSNormalization"

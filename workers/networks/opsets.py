@@ -22,6 +22,7 @@ from onnx import (
     version_converter,
 )
 
+from workers.networks.early import put_back, set_aside
 from workers.networks.errors import NetworkError, one_line
 from workers.networks.graph import (
     Weights,
@@ -33,9 +34,8 @@ from workers.networks.graph import (
     set_attributes,
     told,
 )
-from workers.networks.inspect import opset
 from workers.networks.shapes import skeleton, tensor_shapes
-from workers.networks.structure import STANDARD
+from workers.networks.structure import STANDARD, opset
 from workers.networks.subgraphs import nested
 
 OLDEST = 13
@@ -53,7 +53,7 @@ def raise_opset(model: ModelProto) -> str | None:
     if version >= OLDEST:
         return None
     try:
-        _rewrite(model, lambda bare: version_converter.convert_version(bare, OLDEST))
+        _rewrite(model, lambda bare: put_back(version_converter.convert_version(set_aside(bare), OLDEST)))
     except Exception as error:  # whatever the C++ inside raises for an operator that it cannot convert
         return f"operator set {version} was kept: raising it to {OLDEST} failed ({one_line(str(error), 120)})"
     if version < 11:  # the converter leaves out how older Resizes, and Upsamples, found their places

@@ -21,7 +21,7 @@ from workers.networks.graph import (
     told,
     uses,
 )
-from workers.networks.inspect import opset
+from workers.networks.structure import opset
 
 WIDE, NARROW = 16, 8
 """float32 of the widest vectors in use, and of those that nearly every processor has. What is left of a vector takes registers

@@ -9,10 +9,10 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Weights, attribute, rewrite, told
-from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 STEPS = 64
 """Most that are written out: every one is some fifteen operators."""

@@ -22,10 +22,9 @@ from workers.networks.graph import (
     told,
     uses,
 )
-from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_static_shapes, tensor_shapes
-from workers.networks.structure import STANDARD
+from workers.networks.structure import STANDARD, opset
 from workers.networks.subgraphs import nested
 
 HIGHEST = 256.0

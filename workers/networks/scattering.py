@@ -8,9 +8,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Array, Weights, attribute, operator_types, rewrite, told
-from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 BY_PLACES = 11
 """The operator set from which on ScatterND is there."""

@@ -20,9 +20,9 @@ from workers.networks.graph import (
     told,
     uses,
 )
-from workers.networks.inspect import opset
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 
 SWAPPED = [0, 2, 1, 3, 4]
 """What makes a shuffle of [N, groups, channels of a group, H, W]."""

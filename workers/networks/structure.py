@@ -14,8 +14,15 @@ from workers.networks.subgraphs import every, subgraphs
 
 STANDARD = ("", "ai.onnx")
 """Names of ONNX's own operators."""
-DOMAINS = frozenset({*STANDARD, "ai.onnx.ml", "com.microsoft"})
+CONTRIBUTED = "com.microsoft"
+"""ONNX Runtime's own."""
+DOMAINS = frozenset({*STANDARD, "ai.onnx.ml", CONTRIBUTED})
 AGAIN = "check the network with onnx.checker and export it again"
+
+
+def opset(model: ModelProto) -> int:
+    """Version of the standard operators; 1 where a very old file names none."""
+    return next((int(o.version) for o in model.opset_import if o.domain in STANDARD), 1)
 
 
 def check_structure(model: ModelProto, limits: Limits) -> None:
@@ -47,16 +54,16 @@ def _check_versions(model: ModelProto) -> None:
     used = _domains([*model.graph.node, *(node for function in model.functions for node in function.node)])
     newest = onnx.defs.onnx_opset_version()
     seen = set()
-    for opset in model.opset_import:
+    for one in model.opset_import:
         # ONNX Runtime's tools declare every domain they know: only one that is used is of interest.
-        if opset.domain not in DOMAINS | local and opset.domain in used:
-            raise NetworkError(f"operator domain {opset.domain}", "unknown", "use standard ONNX operators only")
-        if opset.domain in seen:
-            raise NetworkError(f"operator domain {opset.domain or 'ai.onnx'}", "declared twice", AGAIN)
-        seen.add(opset.domain)
-        if opset.domain in STANDARD and not 1 <= opset.version <= newest:
+        if one.domain not in DOMAINS | local and one.domain in used:
+            raise NetworkError(f"operator domain {one.domain}", "unknown", "use standard ONNX operators only")
+        if one.domain in seen:
+            raise NetworkError(f"operator domain {one.domain or 'ai.onnx'}", "declared twice", AGAIN)
+        seen.add(one.domain)
+        if one.domain in STANDARD and not 1 <= one.version <= newest:
             raise NetworkError(
-                f"opset {opset.version}", f"known are 1 to {newest}", f"export with opset {newest} or older"
+                f"opset {one.version}", f"known are 1 to {newest}", f"export with opset {newest} or older"
             )
     if not model.opset_import and model.ir_version >= 3:
         raise NetworkError("the network", "it does not say which operator set it uses", AGAIN)

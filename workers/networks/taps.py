@@ -13,9 +13,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto
 
 from workers.networks.graph import Array, Parts, Weights, attribute, rewrite, set_attributes, told
-from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 from workers.networks.window import window
 
 MOST = 0.7

@@ -8,9 +8,8 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.graph import Array, Weights, attribute, operator_types, rewrite, told
-from workers.networks.inspect import opset
 from workers.networks.shapes import tensor_shapes
-from workers.networks.structure import STANDARD
+from workers.networks.structure import STANDARD, opset
 
 TRANSFORMS = frozenset({"Col2Im", "DFT", "STFT"})
 LONGEST = 2048

@@ -25,9 +25,9 @@ from workers.networks.graph import (
     rewrite,
     told,
 )
-from workers.networks.inspect import opset
 from workers.networks.opsets import OLDEST
 from workers.networks.shapes import tensor_shapes
+from workers.networks.structure import opset
 from workers.networks.window import Window, window
 
 TRANSPOSED = "ConvTranspose"
