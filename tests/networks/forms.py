@@ -577,6 +577,39 @@ WHOLE: dict[str, Callable[[], ModelProto]] = {
 }
 
 
+def in_sequence(lengths: Any, axis: int, *places: int, keepdims: int = 1, opset: int = 17) -> ModelProto:
+    """The largest numbers of some parts of a sequence, added up."""
+    nodes = [
+        helper.make_node(
+            "SplitToSequence", ["x", "l"][: 1 + (lengths is not None)], ["q"], axis=axis, keepdims=keepdims
+        )
+    ]
+    weights = [] if lengths is None else [constant("l", np.asarray(lengths, np.int64))]
+    for name, place in zip("abc", places, strict=False):
+        weights.append(constant(f"{name}_place", np.asarray(place, np.int64)))
+        nodes += [
+            helper.make_node("SequenceAt", ["q", f"{name}_place"], [name]),
+            helper.make_node("ReduceMax", [name], [f"{name}_most"], axes=[axis] if keepdims else [0]),
+        ]
+    nodes.append(helper.make_node("Sum", [f"{name}_most" for name in "abc"[: len(places)]], ["y"]))
+    return model_of(nodes, {"x": [2, 9, 4]}, {"y": None}, weights, opset)
+
+
+SEQUENCES: dict[str, Callable[[], ModelProto]] = {
+    f"SplitToSequence by {lengths} along {axis}, {keepdims}": lambda given=(lengths, axis, *places), keepdims=keepdims: (  # type: ignore[misc]
+        in_sequence(*given, keepdims=keepdims)
+    )
+    for lengths, axis, places, keepdims in (
+        (4, 1, (0, 2, -2), 1),
+        (3, -2, (-1, 0), 1),
+        ([2, 3, 4], 1, (2, -3), 1),
+        ([9], 1, (0,), 1),
+        (None, 2, (0, 3), 1),
+        (None, 1, (8, -9), 0),
+    )
+}
+
+
 def early(opset: int) -> ModelProto:
     """A normalisation as ONNX Runtime's optimiser writes it, and a Softmax, which older sets have of all that follows."""
     nodes = [
@@ -802,6 +835,7 @@ FORMS = {
     **REDUCED,
     **WRAPPED,
     **SYMMETRIC,
+    **SEQUENCES,
     **NEAREST,
     **EMPTY,
     **OLD,

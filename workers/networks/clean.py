@@ -65,6 +65,7 @@ from workers.networks.rewriting import (
     sums_to_additions,
 )
 from workers.networks.scattering import scattered_by_places
+from workers.networks.sequences import sequences_to_parts
 from workers.networks.shape import sizes_of
 from workers.networks.shapes import set_static_shapes, tensor_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
@@ -84,6 +85,7 @@ PASSES: tuple[Pass, ...] = (
     halves_to_singles,
     # First of those that look into the main graph alone.
     chosen_branches,
+    sequences_to_parts,
     drop_unread_outputs,
     whole_skip_normalizations,
     drop_identities,
