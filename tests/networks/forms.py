@@ -865,6 +865,7 @@ FORMS = {
         for axis in (1, -1)
     },
     "Mish": lambda: one("Mish", IMAGE, 18),
+    "Softplus": lambda: one("Softplus", IMAGE, 17),
     **{
         f"{kind} of two": lambda kind=kind: one(kind, IMAGE, 13, drawn(4, 1, 1))  # type: ignore[misc]
         for kind in ("Max", "Min")

@@ -19,7 +19,7 @@ from tests.networks.forms import BATCH, READ, WIDTH
 from tests.networks.test_clean import failing, outputs, same
 from tests.zoo import constant, model_of
 from workers.baselines.inputs import seeded_inputs
-from workers.networks import opsets, pads
+from workers.networks import activations, opsets, pads
 from workers.networks.check import load
 from workers.networks.clean import BROUGHT, clean
 from workers.networks.early import set_aside
@@ -297,6 +297,35 @@ def test_a_mish_has_no_logarithm_and_is_exact_far_out(far: float) -> None:
     exact = x.astype(np.float64) * np.tanh(np.logaddexp(0, x.astype(np.float64)))
     (found,) = ReferenceEvaluator(result).run(None, {"x": x})
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-30)
+
+
+@pytest.mark.parametrize("far", [-1e38, -100.0, -80.0, -20.0, -1.0, 0.0, 1.0, 20.0, 100.0, 1e38])
+def test_a_softplus_has_no_logarithm_and_is_exact_far_out(far: float) -> None:
+    """Below -17, too, where a sum of 1 and a small number would leave none."""
+    result, report = clean(forms.one("Softplus", [1, 9], 17), {}, failing)
+    assert "1 Softplus was written with one exponential" in report
+    assert not operator_types(result) & {"Softplus", "Log"}
+    x = (far + np.linspace(-2, 2, 9, dtype=np.float32))[None].astype(np.float32)
+    (found,) = ReferenceEvaluator(result).run(None, {"x": x})
+    np.testing.assert_allclose(found, np.logaddexp(0, x.astype(np.float64)), rtol=1e-6, atol=1e-37)
+
+
+def test_a_softplus_of_infinities_and_of_no_number_is_what_it_was() -> None:
+    result, _ = clean(forms.one("Softplus", [3], 17), {}, failing)
+    x = forms.floats(-np.inf, np.inf, np.nan)
+    np.testing.assert_array_equal(ReferenceEvaluator(result).run(None, {"x": x})[0], forms.floats(0, np.inf, np.nan))
+
+
+def test_a_softplus_of_float64_stays() -> None:
+    result, _ = clean(forms.as_doubles("Softplus", 17), {}, failing)
+    assert "Softplus" in operator_types(result)
+
+
+@pytest.mark.mutation
+def test_a_softplus_of_fewer_terms_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(activations, "TERMS", 4)
+    with pytest.raises(AssertionError):
+        test_a_softplus_has_no_logarithm_and_is_exact_far_out(-1.0)
 
 
 def in_parts(

@@ -20,7 +20,7 @@ from workers.networks.importable import CONVERTED
 
 pytestmark = pytest.mark.tvm
 
-BY_NUMBER = re.compile(r"T\.(sigmoid|exp|erf|tanh)\(")
+BY_NUMBER = re.compile(r"T\.(sigmoid|exp|erf|tanh|log)\(")
 """Functions of the C library in TensorIR."""
 
 
@@ -90,6 +90,19 @@ def test_the_larger_of_two_parts_keeps_its_channels_last(kind: str, tmp_path: Pa
     names = [task.name for task in compiled.extracted]
     assert not any("stack" in name or "broadcast" in name for name in names), names
     assert sum("transpose" in name for name in names) == 2, names
+
+
+@pytest.mark.parametrize("kind", ["Softplus", "Mish"])
+def test_what_is_written_with_one_exponential_keeps_its_channels_last(kind: str, tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node(kind, ["c"], ["m"]),
+        helper.make_node("Conv", ["m", "w"], ["y"]),
+    ]
+    model = model_of(nodes, {"x": [1, 16, 12, 12]}, {"y": None}, [constant("w", forms.drawn(16, 16, 3, 3))], 18)
+    names = [task.name for task in compiled_right(model, tmp_path, seeds=1).extracted]
+    assert sum("transpose" in name for name in names) == 2, names
+    assert len(names) == 4, names
 
 
 def test_what_convolutions_and_their_normalisations_of_groups_make_is_never_transposed(tmp_path: Path) -> None:
@@ -163,10 +176,11 @@ def silu() -> ModelProto:
     [
         (activation("Sigmoid"), lambda x: 1 / (1 + np.exp(-x))),
         (silu(), lambda x: x / (1 + np.exp(-x))),
+        (activation("Softplus"), lambda x: np.logaddexp(0, x)),
         (activation("Gelu"), None),
         (activation("Gelu", approximate="tanh"), None),
     ],
-    ids=["sigmoid", "silu", "gelu", "gelu by tanh"],
+    ids=["sigmoid", "silu", "softplus", "gelu", "gelu by tanh"],
 )
 def test_activations_are_polynomials_exact_to_some_units_in_the_last_place(
     model: ModelProto, exact: Any, tmp_path: Path

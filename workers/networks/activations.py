@@ -22,6 +22,9 @@ from workers.networks.graph import (
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import opset
 
+TERMS = 7
+"""Of a series: z is a third at most, and what is left out begins with 2 z^15 / 15."""
+
 
 def hard_activations_to_clips(model: ModelProto) -> str | None:
     """HardSigmoid(x) becomes Clip(a x + b, 0, 1), and HardSwish(x) x times Clip(x + 3, 0, 6) / 6, in networks with
@@ -109,6 +112,35 @@ def mishes_by_one_exponential(model: ModelProto) -> str | None:
 
     rewritten = rewrite_ends(model.graph, written)
     return told(rewritten, "Mish was written with one exponential", "Mishes were written with one exponential each")
+
+
+def softpluses_by_one_exponential(model: ModelProto) -> str | None:
+    """log(1 + e^x) is the larger of x and 0, and with t = e^-|x| twice the area tangent of z = t / (t + 2), of whose series
+    TERMS are exact to 2e-8 (Abramowitz & Stegun 4.1.27): TVM calls the C library's logarithm for each number."""
+    if "Softplus" not in operator_types(model):
+        return None
+    weights, shapes = Weights(model.graph), tensor_shapes(model)
+
+    def written(node: NodeProto) -> list[NodeProto]:
+        source = node.input[0] if node.op_type == "Softplus" else ""
+        if source not in shapes or shapes[source].dtype != TensorProto.FLOAT:
+            return []
+        parts = Parts(node.output[0], weights)
+        factors = [parts.constant("factor", np.float32(2 / (2 * place + 1))) for place in range(TERMS)]
+        two = factors[0]
+        power = parts.add("Exp", "power", parts.add("Neg", "below", parts.add("Abs", "size", source)))
+        tangent = parts.add("Div", "tangent", power, parts.add("Add", "whole", power, two))
+        square, total = parts.add("Mul", "square", tangent, tangent), factors[-1]
+        for place in reversed(range(TERMS - 1)):
+            total = parts.add("Add", f"sum_{place}", parts.add("Mul", f"term_{place}", total, square), factors[place])
+        area = parts.add("Mul", "area", tangent, total)
+        parts.add("Add", "softplus", parts.add("Relu", "above", source), area)
+        return parts.all()
+
+    rewritten = rewrite(model.graph, written)
+    return told(
+        rewritten, "Softplus was written with one exponential", "Softpluses were written with one exponential each"
+    )
 
 
 def _source_of_mish(node: NodeProto, makers: Mapping[str, NodeProto]) -> str:

@@ -13,6 +13,7 @@ from workers.networks.activations import (
     leaky_relus_by_channel,
     mishes_by_one_exponential,
     prelus_to_leaky_relus,
+    softpluses_by_one_exponential,
 )
 from workers.networks.attention import keys_in_whole_vectors
 from workers.networks.branches import chosen_branches
@@ -137,7 +138,9 @@ PASSES: tuple[Pass, ...] = (
     pad_channels,
     # Whose slopes, of zero channels too, would have to be padded.
     leaky_relus_by_channel,
+    # Before what they hold is written out.
     mishes_by_one_exponential,
+    softpluses_by_one_exponential,
     # Once more: a Sum of one term leaves an Identity, and an output of the network may hide two in a row.
     drop_identities,
     fix_reshapes,
