@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from copy import deepcopy
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.zoo import constant, model_of
 from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import Weights, attribute
+from workers.networks.nearest import nearest_by_places
 
 IMAGE, WIDE = [1, 4, 7, 9], [1, 4, 24, 24]
 
@@ -188,6 +190,21 @@ def test_nearest_pixels_of_whole_scales_stay_a_resize(scale: float, attributes: 
 def test_nearest_pixels_that_tvm_has_no_resize_for_are_taken(shape: list[int], scales: Any, attributes: Any) -> None:
     model = nearest(shape, floats(*scales), **attributes)
     assert "Resize" not in kinds(deepcopy(model))
+    assert as_they_were(model)
+
+
+@pytest.mark.parametrize("scale", [np.nan, np.inf, -1.0, 0.0, 1e30])
+def test_scales_that_make_no_pixels_have_no_places(scale: float) -> None:
+    """Of hostile files: nothing is counted out for them."""
+    model = nearest(IMAGE, floats(1, 1, scale, 1))
+    with suppress(NetworkError):
+        assert nearest_by_places(model) is None
+
+
+def test_there_are_as_many_pixels_as_onnx_runtime_makes() -> None:
+    """ONNX itself tells one less."""
+    model = nearest([1, 1, 160, 1], floats(1, 1, 0.9, 1))
+    assert pixels(model).shape == (1, 1, 144, 1)
     assert as_they_were(model)
 
 

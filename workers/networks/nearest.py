@@ -9,9 +9,9 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Array, Parts, Weights, attribute, rewrite, told
-from workers.networks.resizing import SCALES, SIZES, is_resize
+from workers.networks.resizing import SCALES, is_resize
 from workers.networks.shape import sizes_of
-from workers.networks.shapes import tensor_shapes
+from workers.networks.shapes import set_output_shapes, tensor_shapes
 
 HALF, ALIGNED, SYMMETRIC, SINGLE = b"half_pixel", b"align_corners", b"half_pixel_symmetric", b"pytorch_half_pixel"
 _HALVES = {
@@ -57,10 +57,11 @@ def nearest_by_places(model: ModelProto) -> str | None:
     def gathered(node: NodeProto) -> list[NodeProto]:
         mode = attribute(node, "coordinate_transformation_mode", HALF)
         rounding = attribute(node, "nearest_mode", b"round_prefer_floor")
-        sizes = sizes_of(shapes, node.input[0])
-        if not is_resize(node) or attribute(node, "mode", b"nearest") != b"nearest" or not sizes or mode not in _HALVES:
+        if not is_resize(node) or attribute(node, "mode", b"nearest") != b"nearest" or mode not in _HALVES:
             return []
-        axes = _axes(node, sizes, weights)
+        axes = _axes(node, sizes_of(shapes, node.input[0]), sizes_of(shapes, node.output[0]), weights)
+        if not axes:
+            return []
         if all(axis.size == axis.made for axis in axes):
             return [helper.make_node("Identity", node.input[:1], node.output)]
         places = [_places(axis, mode, rounding) for axis in axes]
@@ -75,17 +76,22 @@ def nearest_by_places(model: ModelProto) -> str | None:
         return parts.all()
 
     written = rewrite(model.graph, gathered)
+    set_output_shapes(model)
     return told(written, "Resize was written with its places", "Resizes were written with their places")
 
 
-def _axes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> list[_Axis]:
-    """Sizes of a product are those of float32 too."""
-    given = [*node.input, "", "", ""][: SIZES + 1]
-    if given[SCALES]:
-        scales = weights.get(given[SCALES]).astype(np.float32)
-        return [_Axis(n, int(scale * np.float32(n)), scale) for n, scale in zip(sizes, scales, strict=True)]
-    made = weights.get(given[SIZES]).tolist()
-    return [_Axis(n, m, np.float32(m) / np.float32(n)) for n, m in zip(sizes, made, strict=True)]
+def _axes(node: NodeProto, before: tuple[int, ...], after: tuple[int, ...], weights: Weights) -> list[_Axis]:
+    """None where sizes are not known, or there is nothing. ONNX multiplies in float64, and finds a pixel less than ONNX Runtime
+    in float32: of 160 by 0.9 these are 143 and 144."""
+    given = node.input[SCALES] if len(node.input) > SCALES else ""
+    if not before or not after or 0 in before:
+        return []
+    sizes, made = np.asarray(before, np.float32), np.asarray(after, np.float32)
+    scales = weights.get(given) if given else made / sizes
+    made = scales * sizes if given else made
+    if not ((np.abs(made - after) <= 1) & (made >= 1)).all():
+        return []
+    return [_Axis(*axis) for axis in zip(before, made.astype(int).tolist(), scales, strict=True)]
 
 
 def _places(axis: _Axis, mode: bytes, rounding: bytes) -> Array:
