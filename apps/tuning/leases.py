@@ -72,7 +72,7 @@ class Claim:
             raise LeaseLost(f"{self.task} {self.job_id} is no longer this worker's (fence {self.fence})")
 
 
-def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | None:
+def claim(job_id: Any, *, now: datetime | None = None) -> Claim | None:
     """The hold on a queued job, or on one whose worker's lease ran out. None: leave it, somebody else has it, it is to wait,
     or what it should find is known by now.
 
@@ -85,23 +85,23 @@ def claim(job_id: Any, worker: str, *, now: datetime | None = None) -> Claim | N
         return None
     task = Job.objects.filter(pk=key).values_list("task", flat=True).first()
     if task in READING:
-        return claim_read(worker, now=now)
+        return claim_read(now=now)
     tasks = TASKS_OF[QUEUE_OF[task]] if task else ()
-    return _claim_next(lambda left: turns.next_asked(key, _ready(now) & ~Q(pk__in=left), tasks), worker, now, key)
+    return _claim_next(lambda left: turns.next_asked(key, _ready(now) & ~Q(pk__in=left), tasks), now, key)
 
 
-def claim_read(worker: str, *, now: datetime | None = None) -> Claim | None:
+def claim_read(*, now: datetime | None = None) -> Claim | None:
     """The hold on the uploaded file that is to be read next. None where none is."""
     now = now or clock.now()
-    return _claim_next(lambda left: next_read(_ready(now) & ~Q(pk__in=left)), worker, now)
+    return _claim_next(lambda left: next_read(_ready(now) & ~Q(pk__in=left)), now)
 
 
-def _claim_next(turn: Callable[[set[Any]], Any], worker: str, now: datetime, asked: Any = None) -> Claim | None:
+def _claim_next(turn: Callable[[set[Any]], Any], now: datetime, asked: Any = None) -> Claim | None:
     """That whose `turn` it is, of what is not left. Another worker may have been quicker; what waits for something else is
     left, and what was `asked` for then has had its message."""
     left, last = set[Any](), None
     while (key := turn(left)) not in (None, last):
-        if held := _claimed(key, worker, now):
+        if held := _claimed(key, now):
             return held
         if key == asked:
             last = key
@@ -116,7 +116,7 @@ def _ready(now: datetime) -> Q:
     return (turns.waiting(now) | gone) & Q(fruitless__lt=ATTEMPTS)
 
 
-def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
+def _claimed(key: uuid.UUID, now: datetime) -> Claim | None:
     ready, asked = _ready(now), Job.objects.select_related("run").filter(pk=key)
     # Looked at before, too: every transaction is a moment in which nobody else may write.
     if (job := asked.first()) is None or _to_wait(job, now):
@@ -135,7 +135,6 @@ def _claimed(key: uuid.UUID, worker: str, now: datetime) -> Claim | None:
             attempt=F("attempt") + 1,
             fruitless=F("fruitless") + 1,  # until a measurement proves otherwise
             lease_until=now + LEASE,
-            worker=worker[:200],
             answered=False,
             error="",  # of the attempt before
             next_step="",
@@ -189,7 +188,7 @@ def conclude(
         return None
     with transaction.atomic():
         try:
-            held.fenced(log=plain(log)[-LOG_TAIL:], lease_until=None, worker="")
+            held.fenced(log=plain(log)[-LOG_TAIL:], lease_until=None)
         except LeaseLost:
             return None
         job = Job.objects.get(pk=held.job_id)

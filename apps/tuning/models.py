@@ -55,7 +55,6 @@ class Job(models.Model):
     fence = models.PositiveBigIntegerField(default=0)
     fruitless = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
-    worker = models.CharField(max_length=200, blank=True)
     last_seq = models.PositiveBigIntegerField(default=0)
     network = models.ForeignKey(Network, models.CASCADE, related_name="jobs", null=True, blank=True)
     target = models.ForeignKey(Target, models.CASCADE, related_name="jobs", null=True, blank=True)

@@ -60,7 +60,7 @@ def _expire(key: Any, late: Q) -> bool:
         job = Job.objects.select_for_update().filter(late, pk=key).first()
         if job is None:
             return False
-        Job.objects.filter(pk=key).update(fence=job.fence + 1, worker="", lease_until=None)
+        Job.objects.filter(pk=key).update(fence=job.fence + 1, lease_until=None)
         settle(job, after(job, "expired", EXPIRED))
     return True
 

@@ -40,7 +40,7 @@ def claimed(monkeypatch: pytest.MonkeyPatch) -> Claimed:
     monkeypatch.setattr(lease, "RENEWAL", 0.02)
 
     def claimed(job_id: Any) -> Claim:
-        held = services.claim(job_id, "worker", now=clock.now() - timedelta(seconds=29))
+        held = services.claim(job_id, now=clock.now() - timedelta(seconds=29))
         assert held is not None
         return held
 
@@ -127,7 +127,7 @@ def test_what_ended_an_attempt_early_decides_who_comes_next(
     site: Site, monkeypatch: pytest.MonkeyPatch, leaving: bool, turned: bool, ended: str, state: str, said: str
 ) -> None:
     run, folders = site.run(), list[Path]()
-    attempts = attempt.Attempts("worker")
+    attempts = attempt.Attempts()
 
     def supervised(claim: Claim, journal: DatabaseJournal) -> Any:
         folders.append(claim.work_dir)
@@ -184,7 +184,7 @@ def test_a_lease_that_was_lost_while_an_archive_was_copied_keeps_nothing(
 
 def test_who_has_read_a_file_reads_the_next_whose_message_was_gone(site: Site, lock_of_its_own: None) -> None:
     keys = [create_network(site.ada, f"{number}.onnx", [b"rubbish %d" % number]).pk for number in range(2)]
-    attempt.Attempts("worker").at(str(Job.objects.get(network=keys[0]).pk))
+    attempt.Attempts().at(str(Job.objects.get(network=keys[0]).pk))
     assert [Network.objects.get(pk=key).state for key in keys] == ["rejected", "rejected"]
 
 

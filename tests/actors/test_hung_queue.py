@@ -25,7 +25,7 @@ from apps.core import clock, queue_server
 queue_server.RESPITE = 60.0  # nobody asks it twice, however long all of this takes
 began = time.monotonic()
 run = services.create_run(owner, network, target, "random", Budget(trials=1))
-held = services.claim(run.job_id, "worker")
+held = services.claim(run.job_id)
 services.write(held, [{"kind": "phase", "clock": 0.1, "name": "tuning", "text": "tuning"}])
 services.heartbeat(held, now=clock.now() + timedelta(seconds=6))
 services.conclude(held, "interrupted")

@@ -64,7 +64,7 @@ class Site:
     def claimed(self, operators: int = 2) -> tuple[TuningRun, services.Claim, Told]:
         """A run that a worker has, with its operators known."""
         run = self.run()
-        held = services.claim(run.job_id, "worker")
+        held = services.claim(run.job_id)
         assert held is not None
         told = Told(operators)
         services.write(held, told.start())

@@ -75,7 +75,7 @@ class Storyteller:
 
     def _target(self) -> Target:
         target = services.ensure_local_target()
-        job = services.claim(target.jobs.get().pk, "teller")
+        job = services.claim(target.jobs.get().pk)
         peak = {"flops": 2.4e11, "bandwidth": 4.1e10}
         event = {"kind": "result", "clock": 0.0, "task": "hardware", "hardware": HARDWARE, "peak": peak}
         services.write(job, [{**event, "versions": {"apache-tvm": "0.27.0.post1", "numpy": "2.4.6"}}])
@@ -114,7 +114,7 @@ class Storyteller:
 
     def begin(self, run: str, operators: int = 12) -> dict[str, Any]:
         """A worker takes it."""
-        held = services.claim(TuningRun.objects.get(pk=run).job_id, "teller")
+        held = services.claim(TuningRun.objects.get(pk=run).job_id)
         self.runs[run] = {"held": held, "slots": journal.slots(operators), "told": 0}
         services.write(held, journal.opening(operators))
         return self.figures(run)
@@ -188,7 +188,7 @@ class Storyteller:
     def leave(self, run: str) -> dict[str, Any]:
         """Its worker goes away, another takes it up."""
         services.conclude(self.runs[run]["held"], "expired")
-        self.runs[run]["held"] = services.claim(TuningRun.objects.get(pk=run).job_id, "another")
+        self.runs[run]["held"] = services.claim(TuningRun.objects.get(pk=run).job_id)
         return self.figures(run)
 
     def crash(self, run: str, detail: str) -> dict[str, Any]:
@@ -207,14 +207,14 @@ class Storyteller:
 
     def uncompiled(self, run: str, reason: str, printed: str) -> dict[str, Any]:
         """Its best could not be compiled."""
-        held = services.claim(services.request_artifact(TuningRun.objects.get(pk=run), self.owner).pk, "teller")
+        held = services.claim(services.request_artifact(TuningRun.objects.get(pk=run), self.owner).pk)
         last = {"kind": "failed", "clock": 0.0, "error": "OSError", "reason": reason, "next_step": "buy another"}
         services.conclude(held, "failed", "", printed, last)
         return self.figures(run)
 
     def uncompared(self, run: str, reason: str) -> dict[str, Any]:
         """What it is compared with could not be measured."""
-        held = services.claim(Job.objects.get(run=run, task="baseline").pk, "teller")
+        held = services.claim(Job.objects.get(run=run, task="baseline").pk)
         services.conclude(held, "failed", last={"kind": "failed", "reason": reason, "next_step": "buy another"})
         return self.figures(run)
 

@@ -132,7 +132,7 @@ def test_every_page_can_be_read_aloud(site: Site, ada: Client) -> None:
         run, held, told = site.claimed(1)
         services.write(held, [told.batch(0.5), told.slot() | {"latency": 0.5, "decision": DECIDED}])
     services.request_artifact(run, site.ada)
-    held = services.claim(Job.objects.get(task="compile").pk, "worker")
+    held = services.claim(Job.objects.get(task="compile").pk)
     assert held is not None
     services.conclude(held, "failed", "", "no linker", {"kind": "failed", "clock": 0.0, "reason": "no linker"})
     of_run = [

@@ -28,7 +28,7 @@ from workers.messages.spec import Budget
 def ended(site: Site, latencies: list[float], reason: str = "trials", first: float = 0.0, **asked: Any) -> TuningRun:
     """A run with a slot for each latency, the first of them after so many seconds."""
     run = site.run(**asked)
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     told = Told(1)
     services.write(held, told.start())

@@ -90,7 +90,7 @@ def test_only_what_runs_has_time_left_and_what_waits_says_how_many_come_first(si
     rows = {row.run.pk: row for row in figures.rows(TuningRun.objects.select_related("job"))}
     assert [rows[key.pk].word for key in (run, first, second)] == ["running", "waiting, 1 before", "waiting, 2 before"]
     assert (rows[first.pk].eta, rows[second.pk].eta) == (None, None)
-    services.claim(first.job_id, "another")
+    services.claim(first.job_id)
     (row,) = figures.rows(TuningRun.objects.select_related("job").filter(pk=first.pk))
     assert (row.word, row.eta) == ("running", 60.0)
 

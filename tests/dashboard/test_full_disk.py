@@ -114,7 +114,7 @@ def test_a_job_that_nobody_is_at_any_more_ends_by_the_room_that_is_kept_back(
     site: Site, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """Its files are nobody's then, and may be what fills the disk."""
-    held = services.claim(site.run().job_id, "gone")
+    held = services.claim(site.run().job_id)
     assert held is not None
     tries = list[str]()
 

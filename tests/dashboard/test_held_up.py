@@ -94,14 +94,14 @@ def test_what_a_free_thread_takes_up_at_once_waits_for_nothing(site: Site) -> No
     job, other = (Job.objects.create(task="inspect", owner=site.ada, network=site.network) for _ in range(2))
     assert wait_of(None) is None
     assert wait_of(job) == Wait(0, None, True)
-    assert services.claim(job.pk, "worker") is not None
+    assert services.claim(job.pk) is not None
     assert wait_of(other, clock.now() + PATIENCE + LATER) == Wait(0, None, True)
     assert wait_of(Job.objects.get(pk=job.pk)) is None
 
 
 def test_what_waits_for_its_next_attempt_waits_for_nobody(site: Site) -> None:
     job = Job.objects.create(task="compile", owner=site.ada, network=site.network)
-    held = services.claim(job.pk, "worker")
+    held = services.claim(job.pk)
     assert held is not None
     services.conclude(held, "crashed", "no space")
     job.refresh_from_db()

@@ -18,7 +18,7 @@ SHOWN = "Traceback &lt;b&gt;of&lt;/b&gt; the linker"
 
 
 def failed(job: Job) -> Job:
-    held = services.claim(job.pk, "worker")
+    held = services.claim(job.pk)
     assert held is not None
     last = {
         "kind": "failed",

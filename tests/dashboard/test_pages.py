@@ -242,7 +242,7 @@ def test_a_run_of_parts_that_are_refused_now_is_shown_and_compared_and_goes_on(
     assert "it would not ask sampler 'adaptive'; choose sampler greedy" in page
     assert not TuningRun.objects.exists()
     run = site.run(method="chameleon", parts={"explorer": "metaschedule"})
-    held, told = services.claim(run.job_id, "worker"), Told(1)
+    held, told = services.claim(run.job_id), Told(1)
     assert held is not None
     services.write(held, [*told.start(), told.batch(0.5), told.slot() | {"latency": 0.5}])
     services.conclude(held, "paused")
@@ -516,7 +516,7 @@ def test_an_attempt_that_got_nowhere_is_said_with_when_the_next_one_is(
         measuring.pk: ["/targets/"],
     }
     for job, addresses in pages.items():
-        held = services.claim(job, "worker")
+        held = services.claim(job)
         assert held is not None
         services.conclude(held, "crashed", f"no space for {held.task}", now=now)
         monkeypatch.setattr(clock, "now", lambda: now + timedelta(seconds=3.5))

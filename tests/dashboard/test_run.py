@@ -204,7 +204,7 @@ def test_what_the_parts_of_an_attempt_changed_is_not_told_of_the_next(site: Site
     shown = '<section class="section" id="effects" aria-labelledby="effects-title">'
     assert shown in page_of(ada, run)
     services.request(run, site.ada, "resume")
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     services.write(held, [*told.start(), told.slot()])
     services.conclude(held, "failed", last={"kind": "failed", "clock": told.clock, "reason": "the device stays away"})
@@ -346,7 +346,7 @@ def test_who_waits_is_told_who_comes_first_and_not_by_name(site: Site, ada: Clie
 def test_who_waits_for_a_machine_that_is_measured_is_told_so(site: Site, ada: Client) -> None:
     job = Job.objects.create(task="hardware", target=site.target)
     run = site.run()
-    assert services.claim(job.pk, "worker")
+    assert services.claim(job.pk)
     assert "a machine is being measured first</p>" in page_of(ada, run)
     assert "waiting, a machine is being measured</span>" in ada.get("/").content.decode()
 
@@ -372,7 +372,7 @@ def test_a_run_that_nobody_takes_says_what_to_do(site: Site, ada: Client, monkey
 def test_with_what_a_run_is_made_is_said_as_soon_as_it_is_known(site: Site, ada: Client) -> None:
     run = site.run()
     assert re.search(r"Asked for \d+ \w+ \d{4}, [\d:]+ UTC; 2 threads, layout auto, seed 0", page_of(ada, run))
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     services.write(held, Told().start())
     assert "Limit: 100 configurations; with what earlier runs found.</p>" in page_of(ada, run)

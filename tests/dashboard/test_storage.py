@@ -222,7 +222,7 @@ def test_a_library_that_could_not_be_kept_is_said_beside_the_earlier_ones(site: 
     run, held, told = site.claimed(1)
     services.write(held, [told.batch(0.5)])
     library(run)
-    compiling = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    compiling = services.claim(services.request_artifact(run, site.ada).pk)
     assert compiling is not None
     quota_of_none = {"answered": True, "error": "there is no room for it: it has 9 B", "next_step": "delete something"}
     Job.objects.filter(pk=compiling.job_id).update(**quota_of_none)

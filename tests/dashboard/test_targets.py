@@ -132,7 +132,7 @@ def test_a_device_that_waits_to_be_called_can_be_removed(site: Site, ada: Client
     target = services.add_device(services.device_at("10.0.0.9", "k" * 32), site.ada)
     remove = f'action="{reverse("remove-device", args=[target.pk])}"'
     assert remove in ada.get(ADDRESS).content.decode()
-    assert services.claim(Job.objects.get(target=target).pk, "worker") is not None
+    assert services.claim(Job.objects.get(target=target).pk) is not None
     assert remove not in ada.get(ADDRESS).content.decode()
 
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import signal
-import socket
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -45,7 +43,7 @@ def work(name: str, leave: threading.Event) -> None:
     from workers.sandbox.protection import offered
 
     logging.getLogger(__name__).info("children of this worker are held back by: %s", offered())
-    attempts = Attempts(f"{socket.gethostname()}:{os.getpid()}:{name}")
+    attempts = Attempts()
     workers = []
     for queue in WORKERS[name]:
         broker = make_broker()

@@ -29,10 +29,9 @@ log = logging.getLogger(__name__)
 
 
 class Attempts:
-    """What the actors of one worker process do. `name` says on a page who has the Job."""
+    """What the actors of one worker process do."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.leaving = threading.Event()
         self._claiming = threading.Lock()
 
@@ -45,13 +44,13 @@ class Attempts:
         if self.leaving.is_set():
             return  # the reconciler sends another message
         with self._claiming:  # two threads at once would both see an account that has nothing here
-            claim = services.claim(job_id, self.name)
+            claim = services.claim(job_id)
         if claim is None:
             log.info("job %s: nothing to claim", job_id)
         while claim is not None:
             self._attempt(claim)
             again = claim.task in READING and not self.leaving.is_set()
-            claim = services.claim_read(self.name) if again else None
+            claim = services.claim_read() if again else None
 
     def _attempt(self, claim: services.Claim) -> None:
         journal = DatabaseJournal(claim, self.leaving)

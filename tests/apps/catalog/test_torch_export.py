@@ -28,7 +28,7 @@ def allowed(settings: Any) -> None:
 def claimed(network: Network, task: str) -> services.Claim:
     """After those whose turn is before it."""
     job = Job.objects.get(network=network, task=task, state="queued")
-    while (held := services.claim(job.pk, "worker")) is not None and held.job_id != job.pk:
+    while (held := services.claim(job.pk)) is not None and held.job_id != job.pk:
         pass
     assert held is not None
     return held
@@ -234,7 +234,7 @@ def test_a_conversion_that_cannot_end_well_is_tried_once(
     network = create_network(site.ada, "a.pt2", [b"program"])
     job = Job.objects.get(network=network, task="convert")
     broken(monkeypatch)
-    Attempts("worker").at(str(job.pk))
+    Attempts().at(str(job.pk))
     job.refresh_from_db()
     network.refresh_from_db()
     assert (job.state, job.attempt, network.state) == ("failed", 1, "rejected"), job.error

@@ -29,7 +29,7 @@ def test_an_upload_is_kept_and_inspected(site: Any, data_dir: Path) -> None:
     assert (network.name, network.size, network.state) == ("resnet50", 6, "inspecting")
     assert network.path.read_bytes() == b"onetwo"
     job = Job.objects.get(network=network, task="inspect")
-    held = services.claim(job.pk, "worker")
+    held = services.claim(job.pk)
     assert held is not None
     assert held.order()["network"] == str(network.path)
     inspection = {"inputs": [{"name": "x", "shape": [1, 3]}], "dynamic": []}
@@ -50,7 +50,7 @@ def test_the_same_content_is_one_file_and_one_network_an_owner(site: Any, data_d
 
 def test_a_rejected_network_says_why_and_may_come_again(site: Any) -> None:
     network = create_network(site.ada, "a.onnx", [b"x"])
-    held = services.claim(Job.objects.get(network=network).pk, "worker")
+    held = services.claim(Job.objects.get(network=network).pk)
     assert held is not None
     services.conclude(held, "failed", last={"kind": "failed", "reason": "no graph", "next_step": "export it again"})
     network.refresh_from_db()

@@ -45,7 +45,7 @@ class Life(RuleBasedStateMachine):
     @rule()
     def work(self) -> None:
         again = self.job.again
-        held = services.claim(self.run.job_id, "worker", now=self.now)
+        held = services.claim(self.run.job_id, now=self.now)
         if held is not None:
             assert again is None or again < self.now
             self.claims.append((held, Told()))

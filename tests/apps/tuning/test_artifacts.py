@@ -26,7 +26,7 @@ def run(site: Any) -> TuningRun:
 
 def answered(run: TuningRun, content: str, passed: bool = True) -> services.Claim:
     """The best so far, asked for, compiled and kept, by a worker that has not said so yet."""
-    held = services.claim(services.request_artifact(run, run.owner).pk, "worker")
+    held = services.claim(services.request_artifact(run, run.owner).pk)
     assert held is not None
     archive = Path(held.order()["work_dir"]) / "artifact.zip"
     archive.write_text(content)
@@ -127,9 +127,9 @@ def test_what_a_dead_worker_has_answered_is_not_compiled_again(run: TuningRun, p
     held = answered(run, "library", passed)
     late = clock.now() + timedelta(minutes=1)
     Job.objects.filter(task="baseline").delete()  # else that is what a message finds
-    assert services.claim(held.job_id, "another", now=late) is None
+    assert services.claim(held.job_id, now=late) is None
     services.reconcile(late)
-    assert services.claim(held.job_id, "another", now=late) is None
+    assert services.claim(held.job_id, now=late) is None
     job = Job.objects.get(pk=held.job_id)
     assert (job.state, job.attempt, job.error) == ("done", 1, "")
     assert [artifact.state for artifact in run.artifacts.all()] == ["ready" if passed else "rejected"]

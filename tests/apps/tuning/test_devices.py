@@ -32,7 +32,7 @@ def staff(site: Any) -> Any:
 def board(site: Any, staff: Any) -> Target:
     """A device that was measured."""
     target = services.add_device(Address("10.0.0.7", PORT, KEY), staff)
-    held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware", target=target).pk)
     assert held is not None
     services.write(held, [HEARD])
     services.conclude(held, "finished")
@@ -47,7 +47,7 @@ def test_a_name_as_long_as_a_host_s_may_be_is_kept(staff: Any) -> None:
 
 def test_a_device_is_called_with_its_key(site: Any, staff: Any, tmp_path: Path) -> None:
     target = services.add_device(services.device_at("board.local:9200", f" {KEY}\n"), staff)
-    held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware", target=target).pk)
     assert held is not None
     assert held.order()["device"] == {"host": "board.local", "port": 9200, "key": KEY}
 
@@ -63,7 +63,7 @@ def test_a_run_for_it_has_its_address_and_no_baselines_of_this_machine(site: Any
     site.target = board
     run = site.run()
     assert not Job.objects.filter(task="baseline").exists()
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     order = held.order()
     assert (order["device"], order["machine"]) == (board.device.to_json(), "Cortex-A72")
@@ -71,7 +71,7 @@ def test_a_run_for_it_has_its_address_and_no_baselines_of_this_machine(site: Any
 
 
 def test_a_run_for_this_machine_has_no_device(site: Any) -> None:
-    held = services.claim(site.run().job_id, "worker")
+    held = services.claim(site.run().job_id)
     assert held is not None
     assert held.order()["device"] is None
 
@@ -80,7 +80,7 @@ def test_its_library_has_no_ratio(site: Any, board: Target) -> None:
     site.target = board
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
-    taken = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    taken = services.claim(services.request_artifact(run, site.ada).pk)
     assert taken is not None
     assert taken.order()["device"] == board.device.to_json()
     result = {"kind": "result", "clock": 1.0, "task": "compile", "passed": False, "verdict": {}, "archive": None}
@@ -121,7 +121,7 @@ def test_added_again_it_is_called_with_the_new_key(board: Target, staff: Any) ->
     again = services.add_device(Address("10.0.0.7", PORT, KEY[::-1]), staff)
     assert again.pk == board.pk
     job = Job.objects.get(task="hardware", target=board, state="queued")
-    held = services.claim(job.pk, "worker")
+    held = services.claim(job.pk)
     assert held is not None
     assert held.order()["device"]["key"] == KEY[::-1]
     board.refresh_from_db()
@@ -136,7 +136,7 @@ def test_of_a_device_that_never_took_a_key_the_last_one_given_is_kept(site: Any,
     """Its first was mistyped, and it was off when the right one came."""
     for key in (KEY[::-1], KEY):
         board = services.add_device(Address("10.0.0.9", PORT, key), staff)
-        held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+        held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk)
         assert held is not None
         services.write(held, [REFUSED])
         services.conclude(held, "failed")
@@ -146,7 +146,7 @@ def test_of_a_device_that_never_took_a_key_the_last_one_given_is_kept(site: Any,
 
 def test_a_device_that_does_not_answer_is_not_offered_though_its_key_is_given_again(board: Target, staff: Any) -> None:
     services.add_device(Address("10.0.0.7", PORT, KEY), staff)
-    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk)
     assert held is not None
     services.write(held, [REFUSED])
     services.conclude(held, "failed")
@@ -156,7 +156,7 @@ def test_a_device_that_does_not_answer_is_not_offered_though_its_key_is_given_ag
 
 def test_a_key_that_the_device_does_not_take_is_forgotten(board: Target, staff: Any) -> None:
     services.add_device(Address("10.0.0.7", PORT, KEY[::-1]), staff)
-    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk)
     assert held is not None
     services.write(
         held, [{"kind": "failed", "clock": 1.0, "error": "DeviceRefused", "reason": "another key", "next_step": "look"}]
@@ -165,14 +165,14 @@ def test_a_key_that_the_device_does_not_take_is_forgotten(board: Target, staff: 
     board.refresh_from_db()
     assert (board.state, board.device, board.new_key) == ("ready", Address("10.0.0.7", PORT, KEY), "")
     services.remeasure(board, staff)
-    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware", target=board, state="queued").pk)
     assert held is not None
     assert held.order()["device"]["key"] == KEY
 
 
 def test_while_it_is_tested_its_key_stays(board: Target, staff: Any) -> None:
     job = services.remeasure(board, staff)
-    assert services.claim(job.pk, "worker") is not None
+    assert services.claim(job.pk) is not None
     with pytest.raises(Refused, match="it is being tested"):
         services.add_device(Address("10.0.0.7", PORT, KEY[::-1]), staff)
     assert Target.objects.get(pk=board.pk).key == KEY
@@ -180,7 +180,7 @@ def test_while_it_is_tested_its_key_stays(board: Target, staff: Any) -> None:
 
 def test_one_that_does_not_answer_says_so_and_can_be_tested_again(site: Any, staff: Any) -> None:
     target = services.add_device(Address("10.0.0.9", PORT, KEY), staff)
-    held = services.claim(Job.objects.get(task="hardware", target=target).pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware", target=target).pk)
     assert held is not None
     failed = {"kind": "failed", "error": "DeviceRefused", "reason": "it has another key", "next_step": "take that"}
     services.conclude(held, "failed", last=failed)
@@ -199,7 +199,7 @@ def test_it_is_removed_unless_runs_were_tuned_for_it(site: Any, board: Target, s
     with pytest.raises(Refused, match="no device that was added"):
         services.remove_device(local, staff)
     other = services.add_device(Address("10.0.0.8", PORT, KEY), staff)
-    assert services.claim(Job.objects.get(target=other).pk, "worker") is not None
+    assert services.claim(Job.objects.get(target=other).pk) is not None
     with pytest.raises(Refused, match="being measured"):
         services.remove_device(other, staff)
     Job.objects.filter(target=other).update(state="failed")
@@ -246,7 +246,7 @@ def test_while_it_waits_to_be_called_it_can_be_corrected_and_taken_back(site: An
 
 def test_one_that_answered_and_does_no_more_is_not_offered(site: Any, board: Target, staff: Any) -> None:
     services.remeasure(board, staff)
-    held = services.claim(Job.objects.get(target=board, state="queued").pk, "worker")
+    held = services.claim(Job.objects.get(target=board, state="queued").pk)
     assert held is not None
     last = {"kind": "failed", "error": "DeviceGone", "reason": "no answer", "next_step": "look"}
     services.conclude(held, "failed", last=last)

@@ -27,14 +27,14 @@ def baseline_of(run: TuningRun) -> Job:
 
 
 def taken(run: TuningRun) -> services.Claim | None:
-    return services.claim(baseline_of(run).pk, "prepare")
+    return services.claim(baseline_of(run).pk)
 
 
 @pytest.fixture
 def bobs(site: Site) -> list[TuningRun]:
     """Three runs that wait while one of ada's has the machine, of different work."""
     hers = site.run()
-    assert services.claim(hers.job_id, "worker") is not None
+    assert services.claim(hers.job_id) is not None
     Job.objects.filter(run=hers).update(state="done")
     runs = []
     for size in (1, 2, 3):
@@ -64,7 +64,7 @@ def test_of_runs_that_wait_for_the_machine_the_next_one_alone_has_its_baselines_
     assert [taken(run) is not None for run in bobs] == [True, False, False]
     Job.objects.filter(task="tune", state="running").update(state="done")
     Outbox.objects.update(sent_at=clock.now())
-    assert services.claim(bobs[0].job_id, "worker") is not None
+    assert services.claim(bobs[0].job_id) is not None
     assert [sent(run) for run in bobs] == [False, True, False]
     assert [taken(run) is not None for run in bobs[1:]] == [True, False]
 
@@ -132,7 +132,7 @@ def test_baselines_of_which_an_attempt_ended_wait_for_their_runs_turn(site: Site
     Job.objects.filter(pk=baseline.pk).update(attempt=1)
     assert taken(bobs[0]) is None
     Job.objects.filter(task="tune", state="running").update(state="done")
-    assert services.claim(bobs[0].job_id, "worker") is not None
+    assert services.claim(bobs[0].job_id) is not None
     assert taken(bobs[0]) is not None
 
 
@@ -141,5 +141,5 @@ def test_baselines_beside_another_accounts_run_are_told_to_be_brief(site: Site, 
     assert held is not None
     assert held.order()["beside"]
     Job.objects.filter(task="tune", state="running").update(state="done")
-    assert services.claim(bobs[0].job_id, "worker") is not None
+    assert services.claim(bobs[0].job_id) is not None
     assert not held.order()["beside"]

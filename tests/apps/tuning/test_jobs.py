@@ -62,7 +62,7 @@ def racing_claims(job_id: Any, count: int) -> list[Any]:
 
     def attempt(_number: int) -> Any:
         barrier.wait()
-        return services.claim(job_id, "racer")
+        return services.claim(job_id)
 
     return in_threads(count, attempt)
 
@@ -108,19 +108,19 @@ def test_a_message_sent_before_the_commit_is_noticed(queue: Any, monkeypatch: py
 
 def test_a_job_is_claimed_again_only_when_its_lease_ran_out(site: Any) -> None:
     run, held, _ = site.claimed()
-    assert services.claim(run.job_id, "another") is None
+    assert services.claim(run.job_id) is None
     now = clock.now() + timedelta(seconds=20)
     assert services.heartbeat(held, now=now) == "continue"
-    assert services.claim(run.job_id, "another", now=now + timedelta(seconds=29)) is None
-    assert services.claim(run.job_id, "another", now=now + timedelta(seconds=31)) is not None
+    assert services.claim(run.job_id, now=now + timedelta(seconds=29)) is None
+    assert services.claim(run.job_id, now=now + timedelta(seconds=31)) is not None
 
 
 def test_a_lease_of_a_clock_that_was_ahead_ends_with_the_next_sign_of_life(site: Any) -> None:
     run, _, _ = site.claimed()
-    ahead = services.claim(run.job_id, "another", now=clock.now() + timedelta(hours=1))
+    ahead = services.claim(run.job_id, now=clock.now() + timedelta(hours=1))
     assert ahead is not None
     assert services.heartbeat(ahead, now=clock.now()) == "continue"
-    assert services.claim(run.job_id, "a third", now=clock.now() + timedelta(seconds=60)) is not None
+    assert services.claim(run.job_id, now=clock.now() + timedelta(seconds=60)) is not None
 
 
 @pytest.mark.parametrize("alive", [True, False])
@@ -147,12 +147,12 @@ def test_what_waits_by_a_clock_that_was_ahead_waits_no_hour(
     assert services.reconcile()["resent"] == 1
     now += timedelta(seconds=31)
     assert services.reconcile()["sent"] == 1
-    assert services.claim(run.job_id, "another") is not None
+    assert services.claim(run.job_id) is not None
 
 
 @pytest.mark.parametrize("name", ["", "no id", "0" * 40])
 def test_a_message_without_a_job_is_left(site: Any, name: str) -> None:
-    assert services.claim(name, "worker") is None
+    assert services.claim(name) is None
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_what_a_worker_that_was_shut_down_had_goes_on_at_once(site: Any, queue: 
     assert (counts["interrupted"], counts["sent"], queue()) == (1, 1, 1)
     job = job_of(run)
     assert (job.state, job.fruitless, job.lease_until, job.error) == ("queued", 0, None, "")
-    assert services.claim(run.job_id, "another") is not None
+    assert services.claim(run.job_id) is not None
 
 
 @pytest.mark.parametrize("task", ["inspect", "convert"])
@@ -195,7 +195,7 @@ def test_a_child_that_ends_without_its_result_fails_its_network(site: Any, task:
     network = site.network
     Network.objects.filter(pk=network.pk).update(state="inspecting")
     job = Job.objects.create(task=task, owner=site.ada, network=network)
-    held = services.claim(job.pk, "worker")
+    held = services.claim(job.pk)
     assert held is not None
     services.write(held, [{"kind": "result", "clock": 0.0, "task": "something else"}])
     assert services.conclude(held, kind, last={"kind": "finished", "reason": kind}) == State.FAILED
@@ -212,7 +212,7 @@ def test_pause_and_resume(site: Any) -> None:
     assert services.conclude(held, "paused") == State.PAUSED
     services.request(run, site.ada, "resume")
     assert job_of(run).state == "queued"
-    assert services.claim(run.job_id, "worker") is not None
+    assert services.claim(run.job_id) is not None
 
 
 @pytest.mark.parametrize(
@@ -286,7 +286,7 @@ def test_a_library_that_waits_for_a_run_that_is_over_can_be_cancelled(site: Any,
         services.request(run, site.ada, "stop")
     library.refresh_from_db()
     assert (library.state, baseline_of(run).state) == ("done", "done" if kind == "stopped" else "queued")
-    taken = services.claim(library.pk, "worker")
+    taken = services.claim(library.pk)
     assert (taken and taken.task) == (None if kind == "stopped" else "baseline")
 
 
@@ -296,7 +296,7 @@ def test_a_library_that_a_worker_makes_of_a_run_that_is_over_can_be_cancelled(si
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
     services.conclude(held, "finished")
     library = Job.objects.get(task="compile", run=run)
-    making = services.claim(library.pk, "worker")
+    making = services.claim(library.pk)
     assert making is not None
     assert services.heartbeat(making) == "continue"
     services.request(run, site.ada, "stop")
@@ -324,7 +324,7 @@ def test_a_library_that_is_asked_for_while_a_run_stops_has_its_last_batch(site: 
     assert not compiling.exists()
     services.write(held, [told.batch(0.4)])
     services.conclude(held, "stopped")
-    compiled = services.claim(compiling.get().pk, "worker")
+    compiled = services.claim(compiling.get().pk)
     assert compiled is not None
     assert compiled.order()["best"]["0"]["seconds"] == 0.4
 
@@ -332,18 +332,18 @@ def test_a_library_that_is_asked_for_while_a_run_stops_has_its_last_batch(site: 
 def test_a_library_that_is_being_made_when_a_run_ends_is_followed_by_one_of_the_last_best(site: Any) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
-    early = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    early = services.claim(services.request_artifact(run, site.ada).pk)
     assert early is not None
     assert early.order()["best"]["0"]["seconds"] == 0.5
     assert services.request_artifact(run, site.ada).pk == early.job_id
     services.write(held, [told.batch(0.4)])
     services.conclude(held, "finished")
     last = Job.objects.filter(task="compile", run=run).exclude(pk=early.job_id).get()
-    assert services.claim(last.pk, "another") is None, "else the older library could be the newer one"
+    assert services.claim(last.pk) is None, "else the older library could be the newer one"
     Outbox.objects.filter(job=last).update(sent_at=clock.now())
     services.conclude(early, "failed")
     assert Outbox.objects.filter(job=last, sent_at=None).exists(), "it is told at once"
-    compiled = services.claim(last.pk, "another")
+    compiled = services.claim(last.pk)
     assert compiled is not None
     assert compiled.order()["best"]["0"]["seconds"] == 0.4
 
@@ -360,7 +360,7 @@ def test_what_is_told_of_a_library_is_the_sum_of_what_it_is_made_of(site: Any, m
     """A run that goes on finds something better while the log is written."""
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
-    compiled = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    compiled = services.claim(services.request_artifact(run, site.ada).pk)
     assert compiled is not None
     log = orders.tuning_log
 
@@ -429,20 +429,20 @@ def test_three_attempts_without_a_measurement_fail(site: Any) -> None:
     run = site.run()
     for number in range(3):
         now = clock.now() + number * MINUTE
-        held = services.claim(run.job_id, "worker", now=now)
+        held = services.claim(run.job_id, now=now)
         assert held is not None
         services.conclude(held, "crashed", "signal 11", now=now - MINUTE)
     assert job_of(run).state == "failed"
     assert "signal 11" in job_of(run).error
     services.request(run, site.ada, "resume")
-    assert services.claim(run.job_id, "worker") is not None
+    assert services.claim(run.job_id) is not None
 
 
 def test_a_run_that_goes_on_is_told_in_which_slots_it_measured(site: Any) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), {**told.batch(0.4, 0.3), "slot": 3}])
     services.conclude(held, "crashed", "signal 11")
-    again = services.claim(run.job_id, "worker")
+    again = services.claim(run.job_id)
     assert again is not None
     assert [row["slot"] for row in again.order()["measurements"]] == [0, 3, 3]
 
@@ -452,7 +452,7 @@ def test_progress_gives_new_attempts(site: Any) -> None:
     for _ in range(5):
         services.write(held, [told.batch(0.5)])
         services.conclude(held, "crashed", "signal 11")
-        claim = services.claim(run.job_id, "worker")
+        claim = services.claim(run.job_id)
         assert claim is not None
         held = claim
 
@@ -475,7 +475,7 @@ def test_a_run_that_said_that_it_was_over_is_so_whatever_its_worker_dies_of(site
     late = clock.now() + MINUTE
     assert services.reconcile(late)["expired"] == 1
     assert (job_of(run).state, job_of(run).attempt, job_of(run).error) == (state, 1, "")
-    assert (services.claim(run.job_id, "another", now=late) is not None) is (state == "queued")
+    assert (services.claim(run.job_id, now=late) is not None) is (state == "queued")
     assert Job.objects.filter(task="compile", run=run).exists() is (state == "done")
     run.refresh_from_db()
     assert run.finished_reason == ("trials" if state == "done" else "")
@@ -486,13 +486,13 @@ def test_nobody_takes_over_a_run_that_said_that_it_was_over(site: Any) -> None:
     run, held, told = site.claimed()
     Job.objects.filter(task="baseline").delete()  # else that is what a message finds
     services.write(held, [told.batch(0.5), told.event("finished", reason="trials", report={})])
-    assert services.claim(run.job_id, "another", now=clock.now() + MINUTE) is None
+    assert services.claim(run.job_id, now=clock.now() + MINUTE) is None
 
 
 def test_reconcile_fails_what_gets_nowhere(site: Any) -> None:
     run = site.run()
     for _ in range(3):
-        assert services.claim(run.job_id, "worker") is not None
+        assert services.claim(run.job_id) is not None
         services.reconcile(clock.now() + MINUTE)
     assert job_of(run).state == "failed"
 
@@ -554,7 +554,7 @@ def test_a_lost_message_waits_for_ten_minutes_only_where_every_thread_is_at_work
     jobs = [Job.objects.create(task="inspect", owner=site.ada, network=site.network) for _ in range(at_work)]
     now = clock.now() + MINUTE
     for job in jobs:
-        assert services.claim(job.pk, "worker", now=now) is not None
+        assert services.claim(job.pk, now=now) is not None
     enqueue("inspect", site.ada, network=site.network)
     services.reconcile()
     dispatch.broker().flush_all()  # as if Redis had died
@@ -580,7 +580,7 @@ def test_an_operator_that_nothing_works_for_is_left_out_of_what_is_compiled(site
         services.request_artifact(run, site.ada)
     services.write(held, [told.batch(None, operator=1), told.event("finished", reason="trials", report={})])
     services.conclude(held, "finished")
-    taken = services.claim(Job.objects.get(task="compile").pk, "worker")
+    taken = services.claim(Job.objects.get(task="compile").pk)
     assert taken is not None
     assert list(taken.order()["best"]) == ["0"]
 
@@ -595,7 +595,7 @@ def test_a_measured_run_is_compiled_when_it_ends(site: Any, tmp_path: Path) -> N
     services.conclude(held, "finished")
     job = Job.objects.get(task="compile")
     assert services.request_artifact(run, site.ada) == job
-    taken = services.claim(job.pk, "worker")
+    taken = services.claim(job.pk)
     assert taken is not None
     order = taken.order()
     assert {index: best["seconds"] for index, best in order["best"].items()} == {"0": 0.5, "1": 0.3}
@@ -628,7 +628,7 @@ def test_a_measured_run_is_compiled_when_it_ends(site: Any, tmp_path: Path) -> N
 def test_an_archive_from_elsewhere_is_refused(site: Any, archive: str) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
-    taken = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    taken = services.claim(services.request_artifact(run, site.ada).pk)
     assert taken is not None
     taken.order()
     with pytest.raises(services.Refused, match="own directory"):
@@ -641,7 +641,7 @@ def test_this_machine_is_measured_once(site: Any) -> None:
     with CaptureQueriesContext(connection) as asked:
         assert services.ensure_local_target() == target
     assert all(query["sql"].startswith("SELECT") for query in asked), "a page that looks every second locks nothing"
-    held = services.claim(Job.objects.get(task="hardware").pk, "worker")
+    held = services.claim(Job.objects.get(task="hardware").pk)
     assert held is not None
     found = {"name": "cpu", "cores": 4, "target": {"kind": "llvm"}}
     event = {
@@ -691,7 +691,7 @@ def test_a_machine_that_could_not_be_measured_again_stays_in_use_and_says_so_unt
 ) -> None:
     client.force_login(site.ada)
     User.objects.filter(pk=site.ada.pk).update(is_staff=True)
-    held = services.claim(services.remeasure(here, User.objects.get(pk=site.ada.pk)).pk, "worker")
+    held = services.claim(services.remeasure(here, User.objects.get(pk=site.ada.pk)).pk)
     assert held is not None
     services.conclude(held, "failed", last={"kind": "failed", "reason": "too hot", "next_step": "open a window"})
     here.refresh_from_db()
@@ -879,18 +879,18 @@ def take(held: services.Claim) -> None:
 def test_of_runs_that_wait_for_equal_baselines_one_measures_them(site: Any, queue: Any) -> None:
     first, *others = (site.run() for _ in range(3))
     services.reconcile()
-    held = services.claim(baseline_of(first).pk, "worker")
+    held = services.claim(baseline_of(first).pk)
     assert held is not None
     for run in others:
-        assert services.claim(baseline_of(run).pk, "another") is None
+        assert services.claim(baseline_of(run).pk) is None
         assert baseline_of(run).state == "queued"
     take(held)
     messages = Outbox.objects.filter(sent_at=None, job__in=[baseline_of(run) for run in others])
     assert messages.count() == 2, "who waited is told at once"
     assert services.reconcile(clock.now() + MINUTE)["resent"] == 3  # the runs
     for run in others:
-        assert services.claim(baseline_of(run).pk, "another") is None
-        assert (baseline_of(run).state, baseline_of(run).worker != "") == ("done", True)
+        assert services.claim(baseline_of(run).pk) is None
+        assert (baseline_of(run).state, baseline_of(run).attempt) == ("done", 1)
         told = list(run.events.filter(kind="baseline").order_by("seq").values_list("payload", flat=True))
         run.refresh_from_db()
         assert [line["name"] for line in told] == [line["name"] for line in run.baselines] == list(BASELINES)
@@ -912,16 +912,16 @@ def test_whose_baselines_are_of_other_work_or_failed_elsewhere_measures_its_own(
     site.network.refresh_from_db()
     third = site.run()
     Job.objects.filter(task="tune").update(started=clock.now())
-    held = services.claim(baseline_of(first).pk, "worker")
+    held = services.claim(baseline_of(first).pk)
     assert held is not None
-    assert services.claim(baseline_of(third).pk, "another") is not None
+    assert services.claim(baseline_of(third).pk) is not None
     services.conclude(held, "failed", last={"kind": "failed", "reason": "no memory", "next_step": "buy some"})
-    assert services.claim(baseline_of(second).pk, "worker") is not None
+    assert services.claim(baseline_of(second).pk) is not None
 
 
 def test_baselines_that_failed_are_told_of_in_the_runs_log(site: Any) -> None:
     run = site.run()
-    held = services.claim(baseline_of(run).pk, "worker")
+    held = services.claim(baseline_of(run).pk)
     assert held is not None
     services.conclude(held, "failed", last={"kind": "failed", "reason": "no memory", "next_step": "buy some"})
     told = run.events.get(kind="log").payload
@@ -962,16 +962,16 @@ def test_a_run_that_is_stopped_takes_what_waits_for_it_along(site: Any, word: An
 def test_what_a_paused_run_is_compared_with_waits_with_it(site: Any) -> None:
     run = site.run()
     Job.objects.filter(pk=run.job_id).update(started=clock.now())
-    held = services.claim(baseline_of(run).pk, "worker")
+    held = services.claim(baseline_of(run).pk)
     assert held is not None
     services.request(run, site.ada, "pause")
     assert services.heartbeat(held) == "stop"
     for _ in range(2):
         assert services.conclude(held, "stopped") == "queued"
         assert baseline_of(run).fruitless == 0
-        assert services.claim(baseline_of(run).pk, "worker") is None, "its run is paused"
+        assert services.claim(baseline_of(run).pk) is None, "its run is paused"
         services.request(run, site.ada, "resume")
-        held = services.claim(baseline_of(run).pk, "worker")
+        held = services.claim(baseline_of(run).pk)
         assert held is not None
         services.request(run, site.ada, "pause")
 
@@ -983,7 +983,7 @@ def test_however_what_a_paused_run_is_compared_with_ends_it_waits_and_of_a_stopp
     site: Any, kind: str, word: str, state: str
 ) -> None:
     run = site.run()
-    held = services.claim(baseline_of(run).pk, "worker")
+    held = services.claim(baseline_of(run).pk)
     assert held is not None
     services.request(run, site.ada, "pause")
     if word:
@@ -997,7 +997,7 @@ def test_what_a_run_is_compared_with_that_ended_while_it_was_to_pause_is_taken_w
 ) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
-    beside = services.claim(baseline_of(run).pk, "worker")
+    beside = services.claim(baseline_of(run).pk)
     assert beside is not None
     services.request(run, site.ada, "pause")
     if ends != "finished":
@@ -1011,10 +1011,10 @@ def test_a_run_that_is_to_be_paused_is_compared_later(site: Any) -> None:
     run, _, _ = site.claimed()
     services.request(run, site.ada, "pause")
     assert job_of(run).state == "running"
-    assert services.claim(baseline_of(run).pk, "worker") is None
+    assert services.claim(baseline_of(run).pk) is None
     services.request(run, site.ada, "resume")
     assert Outbox.objects.filter(job=baseline_of(run)).exists()
-    assert services.claim(baseline_of(run).pk, "worker") is not None
+    assert services.claim(baseline_of(run).pk) is not None
 
 
 def test_an_account_has_so_many_paused_runs(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1035,7 +1035,7 @@ def test_a_library_that_does_not_come_is_told_in_the_log(site: Any) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
     library = enqueue("compile", site.ada, run=run)
-    claimed = services.claim(library.pk, "worker")
+    claimed = services.claim(library.pk)
     assert claimed is not None
     run.refresh_from_db()
     services.conclude(claimed, "failed", "it broke", last={"reason": "it broke", "next_step": "try again"})
@@ -1045,7 +1045,7 @@ def test_a_library_that_does_not_come_is_told_in_the_log(site: Any) -> None:
 
 def test_what_a_worker_has_of_a_stopped_run_goes_on(site: Any) -> None:
     run = site.run()
-    held = services.claim(baseline_of(run).pk, "worker")
+    held = services.claim(baseline_of(run).pk)
     assert held is not None
     services.request(run, site.ada, "stop")
     take(held)
@@ -1094,7 +1094,7 @@ def test_who_has_so_many_runs_resumes_none(site: Any) -> None:
 def test_a_link_in_place_of_the_log_is_not_followed(site: Any, tmp_path: Path) -> None:
     run, held, told = site.claimed()
     services.write(held, [told.batch(0.5), told.batch(0.3, operator=1)])
-    taken = services.claim(services.request_artifact(run, site.ada).pk, "worker")
+    taken = services.claim(services.request_artifact(run, site.ada).pk)
     assert taken is not None
     taken.work_dir.mkdir(parents=True)
     victim = tmp_path / "victim"
@@ -1147,8 +1147,8 @@ def test_baselines_that_failed_are_taken_again_when_asked_for(site: Any) -> None
 
 def test_an_attempt_that_slept_removes_nothing_of_a_later_one(site: Any, data_dir: Path) -> None:
     job = site.run().job_id
-    early = services.claim(job, "worker", now=clock.now() - timedelta(hours=1))
-    late = services.claim(job, "another")
+    early = services.claim(job, now=clock.now() - timedelta(hours=1))
+    late = services.claim(job)
     assert early is not None
     assert late is not None
     late.work_dir.mkdir(parents=True)
@@ -1204,7 +1204,7 @@ def test_who_pauses_or_stops_waits_for_who_is_taking_the_run_s_baselines(
         services.request(run, site.ada, word)
 
     monkeypatch.setattr(leases, "taken_meanwhile", taken)
-    acts = (asked, lambda: services.claim(key, "worker"))
+    acts = (asked, lambda: services.claim(key))
     found = in_threads(2, lambda number: acts[number]())
     assert [one is None for one in found].count(True) == 1 + measured
     assert (job_of(run).state, baseline_of(run).state, baseline_of(run).wanted) == became

@@ -118,7 +118,7 @@ def test_a_new_attempt_that_measures_again_counts_once(site: Any) -> None:
     batch = told.batch(0.5, 0.4)
     services.write(held, [batch])
     later = clock.now() + timedelta(minutes=1)
-    taken = services.claim(run.job_id, "another", now=later)
+    taken = services.claim(run.job_id, now=later)
     assert taken is not None
     services.write(taken, [{**batch, "clock": 9.0}])
     run.refresh_from_db()
@@ -136,7 +136,7 @@ def test_numbers_have_no_gap(site: Any) -> None:
 
 def test_a_stale_fence_writes_nothing(site: Any) -> None:
     run, held, told = site.claimed()
-    assert services.claim(run.job_id, "another", now=clock.now() + timedelta(minutes=1)) is not None
+    assert services.claim(run.job_id, now=clock.now() + timedelta(minutes=1)) is not None
     with pytest.raises(services.LeaseLost):
         services.write(held, [told.batch(0.5)])
     with pytest.raises(services.LeaseLost):
@@ -148,7 +148,7 @@ def test_a_stale_fence_writes_nothing(site: Any) -> None:
 @pytest.mark.mutation
 def test_without_the_fence_a_stale_write_would_pass(site: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     run, held, told = site.claimed()
-    services.claim(run.job_id, "another", now=clock.now() + timedelta(minutes=1))
+    services.claim(run.job_id, now=clock.now() + timedelta(minutes=1))
     monkeypatch.setattr(leases.Claim, "held", lambda self: Job.objects.filter(pk=self.job_id))
     services.write(held, [told.batch(0.5)])
     assert Measurement.objects.filter(run=run).exists()

@@ -23,7 +23,7 @@ from workers.messages.spec import Budget
 def finished(site: Site, *seconds: float | None, space: str = "s", owner: Any = None, **changes: Any) -> TuningRun:
     """A run of one operator that measured these."""
     run = TuningRun.objects.get(pk=site.run(**changes).pk)
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     told = Told(1)
     started, operators, phase = told.start()
@@ -135,7 +135,7 @@ def test_runs_of_the_same_network_come_before_newer_ones_of_others(site: Site) -
 
 def test_the_page_knows_how_many_operators_were_known_and_how_many_are_like_known_ones(site: Site) -> None:
     run = site.run()
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     told = Told(3)
     started, operators, _ = told.start()  # whose first row is as one of an older log

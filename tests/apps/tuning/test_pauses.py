@@ -22,7 +22,7 @@ def job_of(run: TuningRun) -> Job:
 
 def crash(job_id: Any, now: datetime) -> Job:
     """An attempt that ends at once."""
-    held = services.claim(job_id, "worker", now=now)
+    held = services.claim(job_id, now=now)
     assert held is not None
     services.conclude(held, "crashed", "no space left", now=now)
     return Job.objects.get(pk=job_id)
@@ -54,11 +54,11 @@ def test_nobody_claims_it_and_no_message_is_sent_before_the_pause_is_over(site: 
     again = crash(run.job_id, now).again
     assert again is not None
     for early in (now, again):
-        assert services.claim(run.job_id, "another", now=early) is None
+        assert services.claim(run.job_id, now=early) is None
         assert not any(services.reconcile(early).values())
     assert services.reconcile(again + SECOND)["sent"] == 1
     assert services.reconcile(again + 2 * SECOND)["sent"] == 0
-    assert services.claim(run.job_id, "another", now=again + SECOND) is not None
+    assert services.claim(run.job_id, now=again + SECOND) is not None
 
 
 @pytest.mark.mutation
@@ -85,14 +85,14 @@ def test_who_measured_something_goes_on_at_once(site: Site) -> None:
     assert [line["error"] for line in live.snapshot(run)["log"] if line.get("error")] == [
         "attempt 1 crashed: signal 11"
     ]
-    assert services.claim(run.job_id, "worker") is not None
+    assert services.claim(run.job_id) is not None
 
 
 def test_who_waited_for_a_dead_workers_lease_has_waited_enough(site: Site) -> None:
     run, _, _ = site.claimed()
     services.reconcile(clock.now() + timedelta(minutes=1))
     assert (job_of(run).state, job_of(run).again) == ("queued", None)
-    assert services.claim(run.job_id, "worker") is not None
+    assert services.claim(run.job_id) is not None
 
 
 @pytest.mark.parametrize("words", [("pause", "resume"), ("pause",), ("stop",)])
@@ -103,7 +103,7 @@ def test_whoever_asks_for_something_need_not_wait(site: Site, words: tuple[Any, 
         services.request(run, site.ada, word)
     job = job_of(run)
     assert (job.lease_until, job.error, job.next_step) == (None, "", "")
-    assert (services.claim(run.job_id, "worker") is not None) is (words[-1] == "resume")
+    assert (services.claim(run.job_id) is not None) is (words[-1] == "resume")
 
 
 def test_the_page_is_told_why_and_when_and_no_more_once_it_runs(site: Site) -> None:
@@ -117,6 +117,6 @@ def test_the_page_is_told_why_and_when_and_no_more_once_it_runs(site: Site) -> N
     assert {name: told.payload[name] for name in ("again", "error")} == {
         name: shown[name] for name in ("again", "error")
     }
-    assert services.claim(run.job_id, "worker", now=now + 11 * SECOND) is not None
+    assert services.claim(run.job_id, now=now + 11 * SECOND) is not None
     shown = live.snapshot(run)["run"]
     assert (shown["state"], shown["again"], shown["error"], shown["next_step"]) == ("running", None, "", "")

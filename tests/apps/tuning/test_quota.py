@@ -136,7 +136,7 @@ def measured(site: Site) -> TuningRun:
 
 
 def compiling(run: TuningRun) -> services.Claim:
-    held = services.claim(services.request_artifact(run, run.owner).pk, "worker")
+    held = services.claim(services.request_artifact(run, run.owner).pk)
     assert held is not None
     held.order()
     return held
@@ -172,7 +172,7 @@ def test_a_library_there_is_no_room_for_is_refused_and_can_be_compiled_again(
     assert files(data_dir) == 0
     assert quota.used(site.ada).libraries == 0
     Job.objects.filter(task="baseline").delete()  # else that is what a message finds
-    assert services.claim(job.pk, "another") is None
+    assert services.claim(job.pk) is None
     run.refresh_from_db()
     assert (run.trials, run.end_to_end) == (trials, []), "what nobody can take has no place on a chart"
     asked, told = run.events.filter(kind="artifact").values_list("payload", flat=True)
@@ -280,7 +280,7 @@ def test_a_network_that_grows_when_it_is_converted_needs_room(site: Site, settin
     settings.ALLOW_TORCH_EXPORT = True
     settings.QUOTA = START + 10
     network = create_network(site.ada, "small.pt2", [b"x" * 10])
-    held = services.claim(Job.objects.get(task="convert").pk, "worker")
+    held = services.claim(Job.objects.get(task="convert").pk)
     assert held is not None
     made = Path(held.order()["work_dir"]) / "network.onnx"
     made.write_bytes(b"x" * 11)
@@ -315,7 +315,7 @@ def test_a_deleted_network_takes_its_runs_with_it_and_makes_room(site: Site) -> 
 @pytest.mark.parametrize(("letters", "state"), [(100, "ready"), (1 << 18, "rejected")])
 def test_a_network_whose_words_fill_pages_is_refused(site: Site, letters: int, state: str) -> None:
     Network.objects.update(state="inspecting")
-    held = services.claim(Job.objects.create(task="inspect", owner=site.ada, network=site.network).pk, "worker")
+    held = services.claim(Job.objects.create(task="inspect", owner=site.ada, network=site.network).pk)
     assert held is not None
     found = {"inputs": [{"name": "x" * letters, "dtype": "float32", "shape": [1]}], "dynamic": []}
     services.write(held, [{"kind": "result", "clock": 0.0, "task": "inspect", "inspection": found}])

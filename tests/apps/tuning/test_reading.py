@@ -25,7 +25,7 @@ def upload(owner: User, name: str) -> Any:
 
 
 def taken(message: Any) -> services.Claim:
-    held = services.claim(message, "worker")
+    held = services.claim(message)
     assert held is not None
     return held
 
@@ -44,7 +44,7 @@ def test_many_uploads_of_one_account_keep_another_waiting_for_one_of_them_at_mos
     assert taken_of(messages[1]) == ("bob", "0")
     assert taken_of(messages[2]) == ("ada", "1"), "nobody else waits"
     assert taken_of(messages[3]) == ("ada", "2"), "whose message was taken for another's finds one, too"
-    assert services.claim(messages[3], "worker") is None
+    assert services.claim(messages[3]) is None
 
 
 def test_accounts_take_turns_though_there_are_more_than_are_read_at_a_time(site: Site) -> None:
@@ -67,7 +67,7 @@ def test_an_account_has_one_conversion_at_a_time_and_what_is_quick_beside_it(sit
     assert wait_of(Job.objects.get(pk=second)) == Wait(1, None, True)
     assert taken(second).job_id == other
     assert taken(second).job_id == quick
-    assert services.claim(second, "worker") is None
+    assert services.claim(second) is None
     services.conclude(held, "failed", last={"kind": "failed", "clock": 0.0, "reason": "no network"})
     assert taken(second).job_id == second
 
@@ -76,7 +76,7 @@ def test_what_is_next_is_found_when_what_was_read_is_gone(site: Site) -> None:
     first, last = upload(site.ada, "a.onnx"), upload(site.ada, "b.onnx")
     services.conclude(taken(first), "failed", last={"kind": "failed", "clock": 0.0, "reason": "no network"})
     services.remove_network(Network.objects.get(jobs=first), site.ada)
-    found = services.claim_read("worker")
+    found = services.claim_read()
     assert found is not None
     assert found.job_id == last
 
@@ -89,7 +89,7 @@ def test_who_chose_a_second_conversion_by_what_was_true_before_leaves_it(
     assert taken(first).job_id == first
     chosen = [second, None]
     monkeypatch.setattr("apps.tuning.leases.next_read", lambda ready: chosen.pop(0))
-    assert services.claim(second, "worker") is None
+    assert services.claim(second) is None
     assert chosen == []
 
 
@@ -104,7 +104,7 @@ def test_no_message_is_sent_again_for_what_waits_for_a_conversion_of_its_account
 
 def at_once(messages: list[Any]) -> set[Any]:
     """The keys of the jobs that are claimed where these come."""
-    found = in_threads(len(messages), lambda number: services.claim(messages[number], "worker"))
+    found = in_threads(len(messages), lambda number: services.claim(messages[number]))
     return {held.job_id for held in found if held is not None}
 
 

@@ -72,7 +72,7 @@ def test_what_waits_beside_runs_that_do_not_go_on_keeps_no_network(site: Site, r
     baseline = Job.objects.filter(task="baseline", run=run)
     baseline.update(state="queued")
     library = services.request_artifact(run, site.ada)
-    held = services.claim(library.pk, "worker")
+    held = services.claim(library.pk)
     assert held is not None
     with pytest.raises(services.Refused, match="something waits or works on it"):
         services.remove_network(site.network, site.ada)

@@ -29,7 +29,7 @@ class Held:
 
     def __init__(self, site: Site, budget: Budget = LONG, measured: bool = True) -> None:
         self.run, self.began = site.run(budget=budget), clock.now()
-        held = services.claim(self.run.job_id, "worker", now=self.began)
+        held = services.claim(self.run.job_id, now=self.began)
         assert held is not None
         self.held = held
         self.measured(measured)
@@ -134,11 +134,11 @@ def test_messages_that_come_twice_give_nobody_a_second_turn(site: Site) -> None:
     """Who waits for long is sent again: a message is only a hint."""
     held, other = Held(site), site.bobs(SHORT)
     services.conclude(held.held, "turn")
-    taken = services.claim(held.run.job_id, "worker")
+    taken = services.claim(held.run.job_id)
     assert taken is not None
     assert taken.job_id == other.job_id
     services.conclude(taken, "finished")
-    again = services.claim(other.job_id, "worker")
+    again = services.claim(other.job_id)
     assert again is not None
     assert again.job_id == held.run.job_id
 
@@ -150,7 +150,7 @@ def test_an_account_of_many_runs_has_no_more_turns_than_another(site: Site) -> N
     order, now = list[str](), clock.now()
     for key in asked[:8]:
         now += TURN
-        held = services.claim(key, "worker", now=now)
+        held = services.claim(key, now=now)
         assert held is not None
         order.append("ada" if held.job_id in {run.job_id for run in mine} else "bob")
         services.conclude(held, "turn")
@@ -163,11 +163,11 @@ def test_libraries_and_baselines_of_one_account_keep_another_waiting_for_one_of_
     Job.objects.filter(run__in=mine).update(task="compile")
     Job.objects.filter(task="tune").update(started=clock.now())
     asked = [Job.objects.get(run=run).pk for run in (*mine, bobs)]
-    claims = [services.claim(key, "worker") for key in asked]
+    claims = [services.claim(key) for key in asked]
     assert [held and held.job_id for held in claims] == [asked[0], asked[3], None, None]
     assert claims[0] is not None
     services.conclude(claims[0], "failed", "it broke")
-    last = services.claim(asked[2], "worker")
+    last = services.claim(asked[2])
     assert last is not None
     assert last.job_id == asked[2]
 
@@ -183,8 +183,8 @@ def test_whose_message_comes_while_what_is_next_has_to_wait_is_not_held_up_by_it
     Job.objects.filter(task="tune").update(started=clock.now())
     began = clock.now()
     for number, job in enumerate((first, held)):
-        assert services.claim(job.pk, "worker", now=began + number * SECOND) is not None
-    taken = services.claim(mine.pk, "worker", now=began + 2 * SECOND)
+        assert services.claim(job.pk, now=began + number * SECOND) is not None
+    taken = services.claim(mine.pk, now=began + 2 * SECOND)
     assert taken is not None
     assert taken.job_id == mine.pk
     twin.refresh_from_db()
@@ -198,8 +198,8 @@ def test_it_waits_behind_the_others_and_goes_on(site: Site, django_capture_on_co
     job = Job.objects.get(pk=held.run.job_id)
     assert (job.state, job.wanted, job.fruitless, job.lease_until) == ("queued", "continue", 0, None)
     assert "others wait for the machine" in job.error
-    assert services.claim(other.job_id, "worker") is not None
-    again = services.claim(job.pk, "worker")
+    assert services.claim(other.job_id) is not None
+    again = services.claim(job.pk)
     assert again is not None
     assert again.since > held.held.since
     job.refresh_from_db()
@@ -223,23 +223,23 @@ def test_one_account_leaves_a_place_beside_the_machine_to_others_that_are_active
     first, second = site.run(), site.run()
     libraries = [enqueue("compile", site.ada, run=run, network=run.network) for run in (first, second)]
     Job.objects.filter(run__in=(first, second), task="baseline").update(state="done")
-    held = services.claim(libraries[0].pk, "worker")
+    held = services.claim(libraries[0].pk)
     assert held is not None
     other = site.bobs(Budget(seconds=60))
     assert not _late(clock.now()).filter(pk=libraries[1].pk).exists(), "it is told when its account's other one is done"
-    taken = services.claim(libraries[1].pk, "worker")
+    taken = services.claim(libraries[1].pk)
     assert taken is None or taken.job_id not in {library.pk for library in libraries}
     wait = wait_of(Job.objects.get(pk=libraries[1].pk))
     assert wait is not None
     assert wait.before >= 1, "its page does not say that it is compiled"
     services.request(other, site.bob, "pause")
-    assert services.claim(libraries[1].pk, "worker") is not None, "nobody else is active"
+    assert services.claim(libraries[1].pk) is not None, "nobody else is active"
 
 
 def test_who_left_a_place_to_others_is_told_when_one_of_its_own_is_free(site: Site) -> None:
     first, second = site.run(), site.run()
     libraries = [enqueue("compile", site.ada, run=run, network=run.network) for run in (first, second)]
-    held = services.claim(libraries[0].pk, "worker")
+    held = services.claim(libraries[0].pk)
     assert held is not None
     Outbox.objects.all().delete()
     services.conclude(held, "failed", "it broke")

@@ -29,7 +29,7 @@ def waits(now: datetime | None = None) -> dict[Any, Wait]:
 
 def test_those_that_have_the_machine_and_those_asked_for_earlier_come_first(site: Site) -> None:
     running, first, second = (site.run(budget=Budget(seconds=seconds)) for seconds in (100, 200, 300))
-    assert services.claim(running.job_id, "worker")
+    assert services.claim(running.job_id)
     TuningRun.objects.filter(pk=running.pk).update(clock=40.0)
     assert waits() == {first.job_id: Wait(1, 60.0, True), second.job_id: Wait(2, 260.0, True)}
     with CaptureQueriesContext(connection) as asked:
@@ -43,7 +43,7 @@ def test_another_account_has_the_machine_for_a_turn_at_most(site: Site) -> None:
     """An own run keeps it to its end."""
     long = site.run(budget=Budget(seconds=30 * 86400))
     site.run(budget=Budget(seconds=1000))
-    assert services.claim(long.job_id, "worker")
+    assert services.claim(long.job_id)
     run = site.bobs(Budget(seconds=60))
     turn = TURN.total_seconds()
     assert waits()[run.job_id] == Wait(1, turn, True), "the second of hers comes after it"
@@ -62,11 +62,11 @@ def test_what_is_told_is_in_the_order_in_which_accounts_have_their_turns(site: S
         hers.job_id: (2, 260.0),
         his.job_id: (1, 60.0),
     }
-    held = services.claim(had.job_id, "worker")
+    held = services.claim(had.job_id)
     assert held is not None
     services.conclude(held, "finished")
     assert waits() == {hers.job_id: Wait(1, 200.0, True), his.job_id: Wait(0, 0.0, True)}
-    claimed = services.claim(hers.job_id, "worker")
+    claimed = services.claim(hers.job_id)
     assert claimed is not None
     assert claimed.job_id == his.job_id
 
@@ -74,7 +74,7 @@ def test_what_is_told_is_in_the_order_in_which_accounts_have_their_turns(site: S
 def test_own_runs_of_several_turns_give_others_as_many(site: Site) -> None:
     first, second = (site.run(budget=Budget(seconds=3600)) for _ in range(2))
     site.bobs(Budget(seconds=30 * 86400))
-    assert services.claim(first.job_id, "worker")
+    assert services.claim(first.job_id)
     turns = (3600 - END) // TURN.total_seconds() + 1
     assert waits()[second.job_id] == Wait(2, 3600 + turns * TURN.total_seconds(), True)
 
@@ -94,7 +94,7 @@ def test_other_work_of_the_machine_is_no_run(site: Site) -> None:
 def test_a_machine_that_is_being_measured_comes_first(site: Site) -> None:
     job = Job.objects.create(task="hardware", target=site.target)
     run = site.run()
-    assert services.claim(job.pk, "worker")
+    assert services.claim(job.pk)
     assert waits() == {run.job_id: Wait(0, 0.0, True, machine=True)}
 
 
@@ -103,7 +103,7 @@ def test_what_nobody_takes_is_answered_by_no_worker(site: Site) -> None:
     assert waits(now + PATIENCE - LATER)[run.job_id].answered
     assert not waits(now + PATIENCE + LATER)[run.job_id].answered
     other = site.run()
-    assert services.claim(other.job_id, "worker")
+    assert services.claim(other.job_id)
     assert waits(now + PATIENCE + LATER)[run.job_id].answered
 
 
@@ -149,7 +149,7 @@ def test_the_message_of_an_attempt_after_a_pause_is_answered_when_that_is_over(s
 
 def test_who_waits_for_the_next_attempt_waits_for_nobody(site: Site) -> None:
     run = site.run()
-    held = services.claim(run.job_id, "worker")
+    held = services.claim(run.job_id)
     assert held is not None
     services.conclude(held, "crashed", "no space")
     assert waits() == {}
