@@ -19,9 +19,9 @@ from apps.dashboard import humans, run_curves, words
 from apps.dashboard.figures import budget, library
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.dashboard.streams import as_csv
-from apps.tuning.live import thinned
 from apps.tuning.methods import titled
 from apps.tuning.models import Operator, TuningRun
+from apps.tuning.thinning import thinned
 from workers.messages.baselines import ONNX_RUNTIME
 
 LINES = 8

@@ -12,9 +12,9 @@ from itertools import accumulate, groupby, pairwise
 from operator import itemgetter
 
 from apps.tuning.history import History
-from apps.tuning.live import thinned
 from apps.tuning.models import Measurement, Operator, Slot, TuningRun
 from apps.tuning.paging import by_number, few
+from apps.tuning.thinning import thinned
 from workers.messages.causes import UNBUILT
 from workers.messages.foretold import Foretold, foretold
 from workers.messages.orders import own_seconds

@@ -12,10 +12,10 @@ from django.db.models import Q, QuerySet
 
 from apps.catalog.models import Network
 from apps.dashboard import humans, run_curves, words
-from apps.tuning.live import thinned
 from apps.tuning.methods import titled
 from apps.tuning.models import Artifact, Slot, TuningRun
 from apps.tuning.states import ACTIVE, OVER, State
+from apps.tuning.thinning import thinned
 from apps.tuning.turns import eta
 from apps.tuning.waiting import Wait, waits
 from workers.messages.baselines import ONNX_RUNTIME, UNTUNED

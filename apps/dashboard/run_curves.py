@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from apps.tuning.live import thinned
 from apps.tuning.models import Event, Slot, TuningRun
+from apps.tuning.thinning import thinned
 
 POINTS = 300
 """As many are read of a run, and as many more where it had no latency at first."""

@@ -19,6 +19,10 @@ class History:
         self.curve: list[list[float]] = []
         self.sparks: dict[int, list[list[float]]] = {index: [] for index in self._weights}
 
+    @property
+    def steps(self) -> int:
+        return len(self.curve) + sum(map(len, self.sparks.values()))
+
     def add(self, clock: float, batch: Iterable[tuple[int, float | None, str, int]]) -> None:
         """(operator, seconds, configuration, round)."""
         changed = set()

@@ -31,31 +31,27 @@ artifact     state, and of "ready" and "rejected" id, size, sha256, verdict, lat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import groupby
-from operator import itemgetter
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from django.db.models import F, Q, Sum
 
-from apps.tuning.history import History
 from apps.tuning.journal import ordered, own_terms, slot_row
-from apps.tuning.models import Event, Measurement, Operator, Slot, TuningRun
-from apps.tuning.paging import by_number
-from workers.messages.causes import UNBUILT
+from apps.tuning.models import Event, Operator, Slot, TuningRun
+from apps.tuning.thinning import thinned
+from apps.tuning.walk import Walk, walk_of
 
-CURVE, SLOTS, POINTS, SPARK, LOG = 5000, 5000, 3000, 40, 200
+CURVE, SLOTS, SPARK, LOG = 5000, 5000, 40, 200
 HAPPENED = ("log", "state", "phase")
 """Events that tell what happened, as they are: the page has the words."""
-
-_T = TypeVar("_T")
 
 
 def snapshot(run: TuningRun) -> dict[str, Any]:
     """The whole run as JSON, thinned to what a chart can show."""
-    # The run and its last number in one query, so that they fit each other.
-    run = TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk)
-    return _drawn(run, run.job.last_seq)
+    walk = walk_of(run.pk)
+    with walk.turn:
+        # The run and its last number in one query, so that they fit each other.
+        run = TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk)
+        return _drawn(run, run.job.last_seq, walk)
 
 
 def frames(run: TuningRun, after_seq: int, limit: int = 200) -> tuple[list[dict[str, Any]], int]:
@@ -80,13 +76,9 @@ def missed(run: TuningRun, after_seq: int, most: int) -> bool:
     return Event.objects.filter(run=run, seq__gt=after_seq)[: most + 1].count() > most
 
 
-def _drawn(run: TuningRun, seq: int) -> dict[str, Any]:
+def _drawn(run: TuningRun, seq: int, walk: Walk) -> dict[str, Any]:
     operators = list(run.operators.all())
-    history, scatter = History(operators), _Scatter()
-    measured = Measurement.objects.filter(run=run, seq__lte=seq).exclude(cause__in=UNBUILT)
-    rows = by_number(measured, "clock", "operator", "seconds", "configuration", "cause", "round")
-    for clock, batch in groupby(rows, key=itemgetter(1)):
-        history.add(clock, (scatter.seen(row) for row in batch))
+    history, scatter = walk.to(run, operators, seq)
     gains = _gains(run, seq)
     return {
         "seq": seq,
@@ -195,58 +187,6 @@ def _with_now(curve: list[list[float]], run: TuningRun) -> list[list[float]]:
     return curve
 
 
-class _Scatter:
-    """Points for a chart: every improvement of an operator as far as there is room, of the rest an even choice."""
-
-    def __init__(self) -> None:
-        self._best: dict[int, float] = {}
-        self._count = 0
-        self._better: _Sample[tuple[int, list[Any]]] = _Sample(POINTS)
-        self._rest: _Sample[tuple[int, list[Any]]] = _Sample(POINTS)
-
-    def seen(self, row: tuple[Any, ...]) -> tuple[int, float | None, str, int]:
-        """Takes note of a measurement (seq, clock, operator, seconds, configuration, cause, round) for the history."""
-        _, clock, operator, seconds, configuration, cause, round_ = row
-        better = seconds is not None and seconds < self._best.get(operator, float("inf"))
-        if better and seconds is not None:
-            self._best[operator] = seconds
-        (self._better if better else self._rest).add((self._count, [clock, operator, seconds, cause]))
-        self._count += 1
-        return operator, seconds, configuration, round_
-
-    def points(self) -> list[list[Any]]:
-        better, rest = self._better.kept, self._rest.kept
-        if self._count > POINTS:
-            better = thinned(better, max(POINTS // 2, POINTS - len(rest)))
-            rest = thinned(rest, POINTS - len(better))
-        return [point for _, point in sorted([*better, *rest], key=lambda numbered: numbered[0])]
-
-
-class _Sample(Generic[_T]):
-    """Every n-th of a stream, evenly chosen, fewer than twice `most` whatever its length."""
-
-    def __init__(self, most: int) -> None:
-        self.kept: list[_T] = []
-        self._most, self._every, self._count = most, 1, 0
-
-    def add(self, row: _T) -> None:
-        if self._count % self._every == 0:
-            self.kept.append(row)
-            if len(self.kept) >= 2 * self._most:
-                self.kept = self.kept[::2]
-                self._every *= 2
-        self._count += 1
-
-
 def _log(run: TuningRun, seq: int) -> list[dict[str, Any]]:
     rows = Event.objects.filter(run=run, kind__in=HAPPENED, seq__lte=seq).order_by("-seq")
     return list(rows.values_list("payload", flat=True)[:LOG])[::-1]
-
-
-def thinned(rows: Sequence[_T], most: int) -> list[_T]:
-    """At most `most` of them, evenly chosen, the first and the last among them."""
-    if len(rows) <= most:
-        return list(rows)
-    if most < 2:
-        return list(rows[-most:]) if most else []
-    return [rows[round(i * (len(rows) - 1) / (most - 1))] for i in range(most)]

@@ -60,8 +60,10 @@ def dear(kept: dict[str, Any]) -> float:
 
 
 def opened(browser: Any, site: Site, run: str, slots: int) -> float:
-    """Seconds of the processor until the page of a run stands with all its operators."""
+    """Seconds of the processor until the page of a run stands with all its operators; of a server that never made it."""
     browser.get("about:blank")
+    site.stop_web()
+    site.start_web()
     server = psutil.Process(site.web.pid)
     before = server.cpu_times()
     with tasks(browser) as lasted:

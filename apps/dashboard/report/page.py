@@ -16,8 +16,9 @@ from apps.dashboard.busy import busy
 from apps.dashboard.report import tables
 from apps.dashboard.report.story import coloured, story, titled
 from apps.tuning import methods
-from apps.tuning.live import snapshot, thinned
+from apps.tuning.live import snapshot
 from apps.tuning.models import TuningRun
+from apps.tuning.thinning import thinned
 
 SHEETS = ("tokens", "page", "run", "report")
 STEPS, SLOTS = 100, 200

@@ -9,7 +9,7 @@ from typing import Any
 
 from apps.dashboard import humans
 from apps.dashboard.plot import Plot, apart, monotone, stepped
-from apps.tuning.live import thinned
+from apps.tuning.thinning import thinned
 
 POINTS = 1000
 FIELD = 300
