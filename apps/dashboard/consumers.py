@@ -153,8 +153,8 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
 
     async def _drain(self) -> bool:
         """Sends all there is; whether there was something."""
-        sent = False
-        while True:
+        sent, full = False, True
+        while full:
             events, last = await self._in_turn()
             if not events:
                 return sent
@@ -162,8 +162,9 @@ class RunConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]  # channels
             self.seq = last
             self.unacknowledged.append(last)
             await self._say({"events": events, "seq": last})
-            sent = True
+            sent, full = True, len(events) >= LIMIT  # what comes after one that is not full rings
             await asyncio.sleep(BETWEEN_FRAMES)
+        return sent
 
     async def _in_turn(self) -> tuple[list[dict[str, Any]], int]:
         """What there is next; nothing where the account's turn is long in coming: it is asked again."""

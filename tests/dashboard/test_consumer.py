@@ -103,6 +103,21 @@ async def test_everything_comes_once_and_in_order(story: Any) -> None:
     await viewer.disconnect()
 
 
+async def test_what_is_written_is_read_once_for_each_viewer(story: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not once more to find that there is nothing: a look is a connection to the database."""
+    site, run, held, told = story
+    read, looks = consumers._read, []
+    monkeypatch.setattr(consumers, "UNASKED", PATIENCE)
+    monkeypatch.setattr(consumers, "_read", lambda run, after: looks.append(after) or read(run, after))
+    viewer = await line(run, site.ada, after=(await known(run))[-1])
+    await viewer.connect()
+    for _ in range(10):
+        await write(held, [told.batch(0.004), told.slot()])
+        await gather(viewer, (await known(run))[-1])
+    await viewer.disconnect()
+    assert len(looks) <= 10 + 2, "two when it begins: by itself, and when its ear can hear"
+
+
 async def test_a_viewer_goes_on_after_its_number(story: Any) -> None:
     site, run, held, told = story
     await write(held, [told.batch(0.004), told.batch(0.003), told.batch(0.002)])
