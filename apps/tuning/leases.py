@@ -86,8 +86,12 @@ def claim(job_id: Any, *, now: datetime | None = None) -> Claim | None:
     task = Job.objects.filter(pk=key).values_list("task", flat=True).first()
     if task in READING:
         return claim_read(now=now)
+    if task == Job.Task.BASELINE and turns.early(now).filter(_ready(now), pk=key).exists():
+        return _claimed(key, now)  # takes lines that another run has, at most: they cost nobody a turn
     tasks = TASKS_OF[QUEUE_OF[task]] if task else ()
-    return _claim_next(lambda left: turns.next_asked(key, _ready(now) & ~Q(pk__in=left), tasks), now, key)
+    # Not one of these after the other: of baselines of paused runs alone each account may have a hundred.
+    ready = _ready(now) & ~turns.held_up(now) if task in turns.PREPARING else _ready(now)
+    return _claim_next(lambda left: turns.next_asked(key, ready & ~Q(pk__in=left), tasks), now, key)
 
 
 def claim_read(*, now: datetime | None = None) -> Claim | None:

@@ -19,7 +19,7 @@ from apps.tuning.reading import converting
 from apps.tuning.remains import clear
 from apps.tuning.states import ACTIVE, HELD, State
 from apps.tuning.transitions import move
-from apps.tuning.turns import PREPARING, crowding, early
+from apps.tuning.turns import held_up
 from workers.messages.names import QUEUE_OF, TASKS_OF, THREADS
 
 PATIENCE = timedelta(seconds=40)
@@ -100,6 +100,5 @@ def _late(now: datetime) -> QuerySet[Job]:
     told |= Q(sent_at__lt=now, job__task__in=unread)
     # A conversion that waits for another of its account is taken up by who has that one.
     second = Q(task=Job.Task.CONVERT, owner__in=converting().values("owner"))
-    second |= Q(task__in=PREPARING, owner__in=crowding())  # and so does what leaves a place to others
     rows = Job.objects.filter(~Exists(Outbox.objects.filter(told, job=OuterRef("pk"))), state=State.QUEUED)
-    return rows.exclude(second).exclude(pk__in=early(now).values("pk"))
+    return rows.exclude(second).exclude(held_up(now))

@@ -66,6 +66,12 @@ def early(now: datetime) -> QuerySet[Job]:
     return Job.objects.filter(paused | behind, ~Exists(again), task=Job.Task.BASELINE)
 
 
+def held_up(now: datetime) -> Q:
+    """What has no place beside the machine yet, whoever asks for one: that of accounts that leave the last one to others, and
+    what is `early`."""
+    return Q(task__in=PREPARING, owner__in=crowding()) | Q(pk__in=early(now).values("pk"))
+
+
 def over(job: Job, since: datetime, now: datetime) -> bool:
     """Whether a run that has had the machine `since` then is to give it up. Not before it has measured something, when the next
     attempt would begin where this one did, nor just before its end; but both are what its child tells, which keeps nobody

@@ -92,6 +92,33 @@ def test_lines_that_another_run_has_are_taken_before_a_runs_turn(site: Site, bob
     assert len(twin.baselines) == len(BASELINES)
 
 
+def test_lines_that_another_run_has_keep_nobody_waiting_and_wait_for_nobody(site: Site, bobs: list[TuningRun]) -> None:
+    """Though it is the turn of another account, whose own message is still to come."""
+    Job.objects.filter(task="baseline").exclude(run=bobs[2]).update(state="done")
+    TuningRun.objects.filter(pk=bobs[0].pk).update(baselines=[{"name": name, "seconds": 1.0} for name in BASELINES])
+    TuningRun.objects.filter(pk=bobs[2].pk).update(shapes=bobs[0].shapes)
+    library = enqueue("compile", site.ada, run=TuningRun.objects.get(owner=site.ada), network=site.network)
+    Job.objects.filter(owner=site.bob, task="baseline", state="done").update(claimed=clock.now())
+    assert taken(bobs[2]) is None
+    bobs[2].refresh_from_db()
+    assert len(bobs[2].baselines) == len(BASELINES)
+    assert services.claim(library.pk) is not None
+
+
+def test_whoever_asks_for_a_place_looks_at_no_early_baselines_one_by_one(site: Site, bobs: list[TuningRun]) -> None:
+    """Of paused runs alone an account may have a hundred: libraries waited for a second for each twenty."""
+    for run in bobs:
+        services.request(run, site.bob, "pause")
+    library = enqueue("compile", site.ada, run=TuningRun.objects.get(owner=site.ada), network=site.network)
+    Job.objects.filter(owner=site.ada, task="baseline").update(claimed=clock.now())  # bob comes first
+    with CaptureQueriesContext(connection) as asked:
+        held = services.claim(library.pk)
+    assert held is not None
+    assert held.job_id == library.pk
+    early = [str(baseline_of(run).pk.hex) for run in bobs]
+    assert not [query["sql"] for query in asked if any(key in query["sql"] for key in early)]
+
+
 def test_what_was_asked_for_again_is_taken_of_a_paused_run_too(site: Site, bobs: list[TuningRun]) -> None:
     run = bobs[2]
     baseline = Job.objects.filter(run=run, task="baseline")
