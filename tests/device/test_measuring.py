@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -95,6 +96,38 @@ def signalled(monkeypatch: pytest.MonkeyPatch, running: Running, id: int, number
     before_it_runs(monkeypatch, id, hit, times)
 
 
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What the device is told to run from now on."""
+    from workers.tvm_backend.remote.line import Line
+
+    send, ran = Line.send, list[dict[str, Any]]()
+
+    def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
+        if verb == "run":
+            ran.append(arguments)
+        send(self, verb, timeout, **arguments)
+
+    monkeypatch.setattr(Line, "send", sending)
+    return ran
+
+
+def libraries(ran: list[dict[str, Any]]) -> list[list[int]]:
+    """The programs of each that was sent."""
+    return [[program["id"] for program in order["library"]["programs"]] for order in ran if order["library"]]
+
+
+def in_company(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs are compiled together, however busy the machine is: for that it is to be known what one takes."""
+    monkeypatch.setattr("workers.tvm_backend.company.SECONDS", math.inf)
+    backend.measure(convolutions(backend, seed=18, count=1), {})
+
+
+def mapped(running: Running) -> list[str]:
+    """Libraries that processes of the device hold."""
+    lines = (line for pid in running.children() for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
+    return [line for line in lines if "/programs-" in line]
+
+
 def test_outcomes_are_those_of_a_machines_own_workers(backend: Any, tmp_path: Path, zoo_cache: Path) -> None:
     given = convolutions(backend, seed=0)
     there = backend.measure(given, {})
@@ -132,22 +165,48 @@ def test_programs_run_while_others_are_compiled(backend: Any, monkeypatch: pytes
 
 
 def test_rivals_are_timed_in_turns(backend: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from workers.tvm_backend.remote.line import Line
-
     first = convolutions(backend, seed=2, count=2)
     backend.measure(first, {})
-    send, ran = Line.send, list[int]()
+    ran = runs(monkeypatch)
+    outcomes = backend.measure([replace(one, round=1) for one in first], {})
+    assert [order["id"] for order in ran] == [0, 1] * 3
+    assert sorted(program for library in libraries(ran) for program in library) == [0, 1], "each is sent once"
+    assert all(o.seconds for o in outcomes)
+
+
+def test_a_library_of_several_programs_is_sent_once(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_company(backend, monkeypatch)
+    ran = runs(monkeypatch)
+    outcomes = backend.measure(convolutions(backend, seed=19, count=12), {})
+    assert all(o.seconds for o in outcomes)
+    assert max(map(len, libraries(ran))) > 1
+    assert sorted(program for library in libraries(ran) for program in library) == list(range(12))
+    assert not mapped(running), "each would keep its room on the device for hours"
+
+
+def test_a_device_whose_process_is_another_by_now_is_sent_what_is_left_of_a_library(
+    backend: Any, running: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from workers.tvm_backend.remote.line import Line
+
+    in_company(backend, monkeypatch)
+    ran, send, broken = runs(monkeypatch), Line.send, list[int]()
 
     def sending(self: Any, verb: str, timeout: float, **arguments: Any) -> None:
-        if verb == "run":
-            ran.append(arguments["id"])
-            assert (arguments["program"] is None) == (ran.count(arguments["id"]) > 1), "it is sent once"
+        if verb == "run" and arguments["library"] is None and not broken:
+            broken.append(arguments["id"])
+            for pid in running.children():
+                os.kill(pid, signal.SIGKILL)
         send(self, verb, timeout, **arguments)
 
     monkeypatch.setattr(Line, "send", sending)
-    outcomes = backend.measure([replace(one, round=1) for one in first], {})
-    assert ran == [0, 1] * 3
-    assert all(o.seconds for o in outcomes)
+    outcomes = backend.measure(convolutions(backend, seed=20, count=12), {})
+    assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
+    first, again = (library for library in libraries(ran) if broken[0] in library)
+    told = [order["id"] for order in ran]
+    assert again == [program for program in first if program not in told[: told.index(broken[0])]]
 
 
 def test_batch_after_batch_each_program_is_its_own(backend: Any) -> None:
@@ -201,14 +260,6 @@ def test_a_line_that_falls_silent_is_no_bad_program(
     outcomes = backend.measure(convolutions(backend, seed=15), {})
     assert all(o.seconds for o in outcomes), [(o.cause, o.error) for o in outcomes]
     assert comes_true(lambda: not before & set(running.children()), 5.0)
-
-
-def test_programs_that_were_timed_leave_no_library_behind(backend: Any, running: Running) -> None:
-    """Mapped and without a name, each would keep its room on the device for hours."""
-    outcomes = backend.measure(convolutions(backend, seed=17), {})
-    assert any(one.seconds for one in outcomes)
-    mapped = (line for pid in running.children() for line in Path(f"/proc/{pid}/maps").read_text().splitlines())
-    assert not [line for line in mapped if "program-" in line]
 
 
 def test_a_device_without_room_ends_the_attempt_and_no_program(

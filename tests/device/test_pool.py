@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from multiprocessing import Pipe
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +16,17 @@ import pytest
 
 from tests.tvm_backend.local import lock_in
 from workers.engine.machine import Machine
+from workers.engine.ports import Candidate
+from workers.engine.space import Configuration
+from workers.tvm_backend.members import Task
+from workers.tvm_backend.remote.line import Line
 
 pytestmark = pytest.mark.tvm
 
+TIMED = {
+    "seconds": 0.5, "spread": 0.1, "runs": 3, "stopped": "complete", "taken": 2.0,
+    "rested": 0.0, "waited": 0.0, "looks": [], "times": [0.5],
+}  # fmt: skip
 HARDWARE: dict[str, Any] = {"name": "A board", "cores": 4, "target": {"kind": "llvm", "num-cores": 4}}
 
 
@@ -74,6 +86,36 @@ def test_a_device_that_is_refused_is_held_no_longer(pool: Any, asked: list[str])
     with pytest.raises(DeviceRefused, match="it is A board, not Another board"):
         made._loaded({"name": "fixed", "parameters": {}}, 0)
     assert asked == ["closed", "waits", "hold", "hardware", "closed"]
+
+
+def ran(pool: Any, path: Path, answers: Sequence[dict[str, Any]]) -> tuple[list[Any], list[Task]]:
+    """What is sent to a device that answers so, and what became of as many programs of one library."""
+    path.write_bytes(b"code")
+    candidate = Candidate(0, Configuration(0, (0,)), "random")
+    made, told, (ours, theirs) = pool(), list[Any](), Pipe()
+    made.tasks = [Task(number, candidate, library=str(path), program={"id": number}) for number in range(len(answers))]
+    made._due.extend(made.tasks)
+    made._line = Line(0, ours, lambda: 0)
+
+    def answer() -> None:
+        for one in answers:
+            told.append(json.loads(theirs.recv_bytes())["library"])
+            theirs.send_bytes(json.dumps(one).encode())
+
+    with ours, theirs:
+        thread = Thread(target=answer, daemon=True)
+        thread.start()
+        made._run(made.tasks, {})
+        thread.join(5.0)
+    return told, made.tasks
+
+
+def test_after_an_error_a_device_is_sent_what_is_left_of_a_library_again(pool: Any, tmp_path: Path) -> None:
+    """It may not have loaded it."""
+    told, tasks = ran(pool, tmp_path / "programs.so", [{"error": "no"}, TIMED, TIMED])
+    sent = [library and [program["id"] for program in library["programs"]] for library in told]
+    assert sent == [[0, 1, 2], [1, 2], None]
+    assert [task.outcome.cause for task in tasks if task.outcome] == ["run", "", ""]
 
 
 @pytest.mark.parametrize(("told", "taken"), [(49152, 49152), (None, Machine.cache)])

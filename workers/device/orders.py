@@ -4,8 +4,9 @@ hardware {peak}                                   -> {hardware, peak | null, ver
 bury     {pid, folder}                            -> {}: soon, that of a connection that broke, which may hang and hold the lock
 hold     {} / release {}                          -> {waited} / {}: sites take turns
 begin    {target, threads, evaluator, footprint}  -> {}
-run      {id, program | null, incumbent, ...}     -> as `Timer.run`; a program is sent with the first run of it. {fault} where
-         the device cannot load it, which is none of the program's
+run      {id, library | null, incumbent, ...}     -> as `Timer.run`; a library {data, programs: [{id, name in it, and what
+         `Timer.keep` takes}]} is sent with the first run of one of its programs. {fault} where the device cannot load it, which
+         is none of the programs'
 drop     {}                                       -> {}
 put      {name, data, begins}                     -> {}: a part of a file, in base64
 get      {name, at}                               -> {data}: a part of it, from there on
@@ -136,10 +137,10 @@ class Device:
         self._timer.load(evaluator, footprint)
         return self._timer.begin(())
 
-    def run(self, id: int, program: dict[str, Any] | None, **order: Any) -> Answer:
+    def run(self, id: int, library: dict[str, Any] | None, **order: Any) -> Answer:
         try:
-            if program is not None:
-                self._keep(id, **program)
+            if library is not None:
+                self._keep(**library)
         except OSError as error:
             return {"fault": str(error)[-300:]}
         except RuntimeError as error:
@@ -148,24 +149,23 @@ class Device:
             return {"fault": str(error)[-300:]}
         return self._timer.run(id, **order)
 
-    def _keep(self, id: int, name: str, library: str, shapes: Any, **described: Any) -> None:
+    def _keep(self, data: str, programs: Sequence[dict[str, Any]]) -> None:
         self._loaded += 1
         # Of one name again the loader gives the first that it loaded.
-        path = self._folder / f"program-{self._loaded}.so"
+        path = self._folder / f"programs-{self._loaded}.so"
         try:
-            path.write_bytes(base64.b64decode(library))
-            # Without it a library stays mapped, and its file on the disk, for as long as this process lives.
+            path.write_bytes(base64.b64decode(data))
+            # Without it a library stays mapped, and its file on the disk, for as long as this process lives; with it, until
+            # its last program is forgotten.
             module = tvm_ffi.load_module(str(path), keep_module_alive=False)
-            entry = self._timer.entry(module, name)
+            entries = [self._timer.entry(module, program["name"]) for program in programs]
         finally:
             path.unlink(missing_ok=True)  # it is mapped: what is kept here must not fill the device
         self._loads = True
-        self._timer.keep(
-            id,
-            entry,
-            shapes=[(tuple(shape), dtype) for shape, dtype in shapes],
-            **described,
-        )
+        for entry, program in zip(entries, programs, strict=True):
+            described = {name: value for name, value in program.items() if name not in ("id", "name")}
+            described["shapes"] = [(tuple(shape), dtype) for shape, dtype in program["shapes"]]
+            self._timer.keep(program["id"], entry, **described)
 
     def drop(self) -> Answer:
         self._timer.drop()

@@ -141,8 +141,10 @@ class Task:
     applier: Member | None = field(default=None, repr=False)
     """Who has its scheduled program; another makes it anew."""
     size: float = 0.0
-    program: dict[str, Any] | None = field(default=None, repr=False)
-    """Of one that runs on a device elsewhere: its library's path, its name in it, and what `Timer.keep` takes."""
+    library: str = ""
+    """Of one that runs on a device elsewhere: its library's path, which others may be in too."""
+    program: dict[str, Any] = field(default_factory=dict, repr=False)
+    """And what the device is told of it: its id, its name in the library, and what `Timer.keep` takes."""
     times: tuple[float, ...] = ()
 
     @property

@@ -54,6 +54,8 @@ class DevicePool(Pool):
         self._threads, self._target, self._name = threads, target, name
         self._line = call()
         self.first_cache: int = self._line.greeting["cache"] or Machine.cache  # this machine's is another's
+        self._there = set[str]()
+        """Libraries that the line has, by path: each is sent once, with the first run of one of its programs."""
         self._due = deque[Task]()
         self._best: dict[int, float] = {}
         self._begun: dict[str, Any] = {}
@@ -71,11 +73,12 @@ class DevicePool(Pool):
     ) -> list[Outcome]:
         self._best = dict(incumbents)
         self._due.clear()
+        self._there.clear()
         with self._waited(self._waiting(self._held())):
             try:
                 return super().measure(candidates, seen, incumbents)
             finally:
-                for path in {task.program["library"] for task in self.tasks if task.program}:
+                for path in {task.library for task in self.tasks if task.library}:
                     Path(path).unlink(missing_ok=True)
 
     def close(self) -> None:
@@ -117,6 +120,7 @@ class DevicePool(Pool):
         broken = self._line
         broken.close()
         self._line = call_again(self._call, self._say)
+        self._there.clear()
         self._line.ask("bury", ANSWER_TIMEOUT, **broken.greeting["process"])
         self._line.ask("hold", hold)
         self._begin()
@@ -127,7 +131,7 @@ class DevicePool(Pool):
         left = super()._advance(member, answer, seen)
         if "seconds" in answer:
             for task, program in zip(member.hand, answer["programs"], strict=True):
-                task.program = {**program, "library": answer["library"]}
+                task.program, task.library = {**program, "id": task.id}, answer["library"]
                 task.member = None
                 if not task.candidate.in_turns:
                     self._due.append(task)
@@ -164,14 +168,16 @@ class DevicePool(Pool):
         return answer
 
     def _order(self, task: Task, incumbent: float | None, last: bool) -> None:
-        program = task.program
-        if task.member is self._line:
-            program = None  # it is there
-        elif program is not None:
-            library = base64.b64encode(Path(program["library"]).read_bytes()).decode()
-            program = {**program, "library": library}
         task.member = self._line
-        self._send_run(self._line, task, incumbent, last, program=program)
+        self._send_run(self._line, task, incumbent, last, library=self._unsent(task.library))
+
+    def _unsent(self, path: str) -> dict[str, Any] | None:
+        """A library with those of its programs that are still to be timed; None where the line has it."""
+        if path in self._there:
+            return None
+        self._there.add(path)
+        left = [task.program for task in self.tasks if task.library == path and task.outcome is None]
+        return {"data": base64.b64encode(Path(path).read_bytes()).decode(), "programs": left}
 
     def _heard(self, task: Task) -> dict[str, Any] | None:
         """The device's answer; None where the task came to its end, or is to be run once more."""
@@ -182,7 +188,6 @@ class DevicePool(Pool):
         except Dead as dead:
             taken = time.monotonic() - line.ordered
             self._call_again()
-            task.member = None
             if dead.cause in ("crash", BROKEN) and not task.spared:
                 task.spared = True
             else:
@@ -190,4 +195,6 @@ class DevicePool(Pool):
             return None
         if fault := answer.get("fault"):
             raise DeviceGone(f"the device cannot take programs: {fault}")
+        if "seconds" not in answer:
+            self._there.discard(task.library)  # whether it was loaded is not told
         return self._ran(task, answer)
