@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ def test_each_of_the_inputs_has_the_time_that_one_has_while_others_wait(
         (tmp_path / name).touch()
     line = Slow()
     there = Elsewhere(line, tmp_path, print)  # type: ignore[arg-type]
-    there.outputs([tmp_path / "inputs.npz"] * inputs, [tmp_path / "outputs.npz"] * inputs)
+    there.outputs([tmp_path / "inputs.npz"] * inputs, [tmp_path / "outputs.npz"] * inputs, 0)
     assert line.limits == [seconds]
     assert seconds < LOCKED
 
@@ -97,4 +98,17 @@ def test_a_device_that_sends_no_part_of_a_file_is_not_asked_for_ever(data: Any, 
         (tmp_path / name).touch()
     there = Elsewhere(Lying(), tmp_path, print)  # type: ignore[arg-type]
     with pytest.raises(ArtifactFailed, match=r"the device sent something for outputs\.npz that is no file's"):
-        there.outputs([], [tmp_path / "outputs.npz"])
+        there.outputs([], [tmp_path / "outputs.npz"], 1000)
+
+
+def test_a_device_that_sends_a_file_without_end_fills_no_disk(tmp_path: Path) -> None:
+    class Endless(Slow):
+        def ask(self, verb: str, timeout: float, **given: Any) -> Any:
+            return {**super().ask(verb, timeout, **given), "data": b64encode(bytes(1000)).decode()}
+
+    for name in ("model.so", "metadata.json", "run.py"):
+        (tmp_path / name).touch()
+    there, found = Elsewhere(Endless(), tmp_path, print), tmp_path / "outputs.npz"  # type: ignore[arg-type]
+    with pytest.raises(ArtifactFailed, match=r"over the 2500 bytes that outputs\.npz can have"):
+        there.outputs([], [found], 2500)
+    assert found.stat().st_size <= 3000

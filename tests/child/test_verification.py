@@ -140,7 +140,7 @@ def of_a_detector(cache: Path, work: Path, turned: bool) -> Verdict:
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
-    def run(given: Sequence[Path], found: Sequence[Path]) -> None:
+    def run(given: Sequence[Path], found: Sequence[Path], most: int) -> None:
         for inputs, outputs in zip(given, found, strict=True):
             with np.load(inputs) as stored:
                 (y,) = session.run(["y"], dict(stored))
@@ -164,3 +164,18 @@ def test_one_that_computes_something_else_fails_by_both(tmp_path: Path, zoo_cach
     verdict = of_a_detector(zoo_cache, tmp_path, turned=True)
     assert not verdict.passed
     assert "quantisation steps where 3 are allowed" in verdict.reason
+
+
+def test_outputs_that_have_no_room_are_not_read(tmp_path: Path) -> None:
+    """As a device may send them: a thousandth of it on its way, all of it in memory."""
+    path = tmp_path / "network.onnx"
+    node = helper.make_node("Relu", ["x"], ["y"])
+    path.write_bytes(model_of([node], {"x": [1, 64]}, {"y": [1, 64]}, []).SerializeToString())
+
+    def run(given: Sequence[Path], found: Sequence[Path], most: int) -> None:
+        for outputs in found:
+            np.savez_compressed(outputs, y=np.zeros(100 * most, np.int8))
+            assert outputs.stat().st_size <= most
+
+    with pytest.raises(peers.ArtifactFailed, match=r"outputs cannot be read: outputs-0\.npz is compressed"):
+        verified(RunSpec(str(path), {"kind": "llvm"}, 1, 1e11, 1e10), tmp_path, tmp_path, run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -19,7 +20,8 @@ from workers.engine.machine import Machine
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
 from workers.tvm_backend.members import Task
-from workers.tvm_backend.remote.line import Line
+from workers.tvm_backend.remote.line import DeviceRefused, Line
+from workers.tvm_backend.remote.timing import check_timing
 
 pytestmark = pytest.mark.tvm
 
@@ -79,8 +81,6 @@ def test_a_device_is_readied_while_nobody_times_on_it(pool: Any, asked: list[str
 
 
 def test_a_device_that_is_refused_is_held_no_longer(pool: Any, asked: list[str]) -> None:
-    from workers.tvm_backend.remote.line import DeviceRefused
-
     made = pool()
     made._name = "Another board"
     with pytest.raises(DeviceRefused, match="it is A board, not Another board"):
@@ -116,6 +116,31 @@ def test_after_an_error_a_device_is_sent_what_is_left_of_a_library_again(pool: A
     sent = [library and [program["id"] for program in library["programs"]] for library in told]
     assert sent == [[0, 1, 2], [1, 2], None]
     assert [task.outcome.cause for task in tasks if task.outcome] == ["run", "", ""]
+
+
+ODD: list[dict[str, Any]] = [
+    *({name: value} for name in ("seconds", "spread", "taken") for value in (math.nan, math.inf, -1.0, 10**400, "1", None)),
+    *({"runs": value} for value in (0, 2**70, 1.5, "3")),
+    *({"stopped": value} for value in ("x" * 1000, "another", ["late"], None)),
+    *({"times": value} for value in ([0.5] * 21, [math.nan], ["x"], 5)),
+    {"seconds": 0.0},
+]  # fmt: skip
+
+
+def test_what_a_timer_says_of_a_program_is_taken() -> None:
+    check_timing(TIMED)
+    check_timing(TIMED | {"stopped": "late", "rested": 1, "times": [0.5] * 20})
+
+
+@pytest.mark.parametrize("odd", ODD, ids=str)
+def test_a_device_that_says_of_a_program_what_no_machine_would_is_refused(
+    pool: Any, tmp_path: Path, odd: dict[str, Any]
+) -> None:
+    """Words of its own would be kept, each, and counted in the run's report."""
+    with pytest.raises(DeviceRefused, match="it says of a program's time what no machine would"):
+        ran(pool, tmp_path / "programs.so", [TIMED | odd])
+    with pytest.raises(DeviceRefused):
+        check_timing({name: value for name, value in TIMED.items() if name not in odd})
 
 
 @pytest.mark.parametrize(("told", "taken"), [(49152, 49152), (None, Machine.cache)])

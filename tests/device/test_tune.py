@@ -106,7 +106,7 @@ def test_outputs_come_whole_from_a_library_that_says_much(running: Running, tmp_
     )
     line, found = running.call(), tmp_path / "outputs.npz"
     try:
-        Elsewhere(line, tmp_path, print).outputs([], [found])
+        Elsewhere(line, tmp_path, print).outputs([], [found], 10_000_000)
     finally:
         line.close()
     assert found.read_bytes() == bytes(range(250)) * 40_000

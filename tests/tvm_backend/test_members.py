@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import struct
 import threading
@@ -12,7 +13,7 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from workers.tvm_backend.members import LONGEST_ANSWER, Dead
+from workers.tvm_backend.members import LONGEST_ANSWER, LONGEST_ERROR, Dead
 from workers.tvm_backend.remote import line as lines
 from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, greeted
 
@@ -91,6 +92,24 @@ def test_what_is_no_answer_breaks_the_line_at_once(device: tuple[socket.socket, 
     with pytest.raises(Dead, match="connection broke") as dead:
         line.receive()
     assert dead.value.cause == "crash"
+
+
+@pytest.mark.parametrize("error", ["x" * 100_000, ["x" * 100_000]])
+def test_of_an_error_as_much_is_taken_as_a_worker_says(
+    device: tuple[socket.socket, Connection], error: str | list[str]
+) -> None:
+    """Of each program it goes into a row, and whatever else it ends into a log."""
+    theirs, connection = device
+    for name in ("error", "fault"):
+        line = ordered(connection, 5.0)
+        said = json.dumps({name: error}).encode()
+        theirs.sendall(struct.pack("!i", len(said)) + said)
+        assert len(line.receive()[name]) == LONGEST_ERROR
+    said = json.dumps({"error": error, "cause": "memory"}).encode()
+    theirs.sendall(struct.pack("!i", len(said)) + said)
+    with pytest.raises(Dead) as dead:
+        ordered(connection, 5.0).receive()
+    assert len(str(dead.value)) == LONGEST_ERROR
 
 
 @pytest.mark.parametrize("begun", BEGUN)

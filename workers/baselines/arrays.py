@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 
 from workers.messages.whole import whole
 
+WIDEST, HEADERS = 16, 4096
+"""Bytes of the widest number, and of what a file holds of an array beside its numbers and, twice, its name."""
+
 
 def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Writes the file whole or not at all. numpy's savez takes no array of the name "file", which a network's input may have.
@@ -22,6 +25,25 @@ def save(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+
+
+def room(arrays: Mapping[str, NDArray[Any]]) -> int:
+    """Bytes that a file of arrays of these names and shapes takes at most, whatever their numbers are."""
+    return sum(WIDEST * array.size + 2 * len(name.encode()) + HEADERS for name, array in arrays.items())
+
+
+def check_within(path: Path, most: int) -> None:
+    """Raises ValueError for a file that `save` did not write, or whose arrays, once read, take over `most` bytes: what is
+    compressed may take any number of them."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path.name} is no .npz file ({error})") from None
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError(f"{path.name} is compressed")
+    if (size := sum(member.file_size for member in members)) > most:
+        raise ValueError(f"{path.name} holds {size} bytes where {most} have room")
 
 
 def save_reference(path: Path, inputs: dict[str, Any], outputs: dict[str, Any]) -> None:

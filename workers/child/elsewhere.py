@@ -52,8 +52,8 @@ class Elsewhere:
                     told = time.monotonic()
                     self._tell(f"sending {name or path.name}: {file.tell() / size:.0%}")
 
-    def outputs(self, given: Sequence[Path], found: Sequence[Path]) -> None:
-        """What the library makes of each file of inputs; raises ArtifactFailed."""
+    def outputs(self, given: Sequence[Path], found: Sequence[Path], most: int) -> None:
+        """What the library makes of each file of inputs, of `most` bytes; raises ArtifactFailed."""
         for path in given:
             self.put(path)
         names = ("--inputs", *(path.name for path in given), "--outputs", *(path.name for path in found))
@@ -63,6 +63,8 @@ class Elsewhere:
             with path.open("wb") as file:
                 while part := self._line.ask("get", MOVED, name=path.name, at=file.tell())["data"]:
                     file.write(_bytes(part, path.name))
+                    if file.tell() > most:
+                        raise ArtifactFailed(f"the device sent over the {most} bytes that {path.name} can have")
 
     def timed(self, spec: RunSpec, say: Tell) -> tuple[Latency, Latency | None]:
         """Alone on the device for a turn, in turns with ONNX Runtime, where that is installed there, and no second turn where

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from workers.baselines.arrays import load_reference, save
+from workers.baselines.arrays import check_within, load_reference, room, save
 from workers.baselines.verify import Verdict, compare, compare_any, parted
-from workers.child.peers import SEEDS, onnxruntime, run_script
+from workers.child.peers import SEEDS, ArtifactFailed, onnxruntime, run_script
 from workers.messages.spec import RunSpec
 from workers.networks.check import load
 from workers.networks.rewriting import with_sizes
@@ -25,8 +25,8 @@ UNMOVED = "{} hardly depend on the inputs, so little is told by this"
 
 Arrays = dict[str, Any]
 Turn = Callable[[], AbstractContextManager[Any]]
-Run = Callable[[Sequence[Path], Sequence[Path]], None]
-"""Runs a library on files of inputs, and writes as many of outputs."""
+Run = Callable[[Sequence[Path], Sequence[Path], int], None]
+"""Runs a library on files of inputs, and writes as many of outputs, which have room in so many bytes each."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +57,17 @@ def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, tu
     given, found = ([work / f"{name}-{n}.npz" for n in range(len(references))] for name in ("inputs", "outputs"))
     for path, reference in zip(given, references, strict=True):
         save(path, reference.inputs)
+    most = room(references[0].outputs)
     if run is None:
         _run(spec, folder, given, found, turn)
     else:
-        run(given, found)
+        run(given, found, most)
     verdicts, named = [], references[0].outputs.keys()
     for path, reference in zip(found, references, strict=True):
+        try:
+            check_within(path, most)
+        except ValueError as error:
+            raise ArtifactFailed(f"the library's outputs cannot be read: {error}") from None
         with np.load(path, allow_pickle=False) as stored:
             asked = [name for name in stored.files if name in reference.outputs or name not in named]
             made = {name: stored[name] for name in asked}

@@ -21,6 +21,9 @@ LONGEST_ANSWER = 16 * 2**20
 """Bytes; the longest is a part of a device's file, in base64 (`messages.device.PART`). Who announces any more is not given the
 memory for it."""
 
+LONGEST_ERROR = 500
+"""Letters of an answer's error that are taken: it is told in rows, logs and reasons. A worker says no more than 300 of it."""
+
 
 class Dead(Exception):
     """A worker died or was late; `cause` is an outcome's cause."""
@@ -117,8 +120,10 @@ class Member:
             raise Dead("crash", self.gone()) from None
         if answer is None:
             raise Dead("timeout", f"the program did not finish within {self.timeout:.3g} s")
+        for name in {"error", "fault"} & answer.keys():
+            answer[name] = str(answer[name])[:LONGEST_ERROR]
         if answer.get("cause") == "memory":  # what is left of it may not do for the next candidate either
-            raise Dead("memory", answer["error"])
+            raise Dead("memory", answer.get("error", ""))
         return answer
 
 

@@ -20,6 +20,7 @@ from workers.tvm_backend.nursery import PoolError
 from workers.tvm_backend.pool import ANSWER_TIMEOUT, Pool
 from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, call_again
 from workers.tvm_backend.remote.sameness import check_same
+from workers.tvm_backend.remote.timing import check_timing
 
 BEGIN_TIMEOUT = 60.0
 HOLD_TIMEOUT, HOLD_AGAIN = 600.0, 30.0
@@ -197,4 +198,6 @@ class DevicePool(Pool):
             raise DeviceGone(f"the device cannot take programs: {fault}")
         if "seconds" not in answer:
             self._there.discard(task.library)  # whether it was loaded is not told
+        else:
+            check_timing(answer)
         return self._ran(task, answer)
