@@ -5,8 +5,8 @@ bury     {pid, folder}                            -> {}: soon, that of a connect
 hold     {} / release {}                          -> {waited} / {}: sites take turns
 begin    {target, threads, evaluator, footprint}  -> {}
 run      {id, library | null, incumbent, ...}     -> as `Timer.run`; a library {data, programs: [{id, name in it, and what
-         `Timer.keep` takes}]} is sent with the first run of one of its programs. {fault} where the device cannot load it, which
-         is none of the programs'
+         `Timer.keep` takes}]}, compressed, is sent with the first run of one of its programs. {fault} where the device cannot
+         load it, which is none of the programs'
 drop     {}                                       -> {}
 put      {name, data, begins}                     -> {}: a part of a file, in base64
 get      {name, at}                               -> {data}: a part of it, from there on
@@ -29,6 +29,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import replace
@@ -154,7 +155,7 @@ class Device:
         # Of one name again the loader gives the first that it loaded.
         path = self._folder / f"programs-{self._loaded}.so"
         try:
-            path.write_bytes(base64.b64decode(data))
+            path.write_bytes(zlib.decompress(base64.b64decode(data)))
             # Without it a library stays mapped, and its file on the disk, for as long as this process lives; with it, until
             # its last program is forgotten.
             module = tvm_ffi.load_module(str(path), keep_module_alive=False)
