@@ -57,6 +57,16 @@ def test_starts_come_first_then_random_then_the_explorer() -> None:
     assert {c.origin for c in proposer.propose(8)} == {"explorer"}
 
 
+def test_a_first_plan_is_as_long_whether_an_operator_has_one_sketch_or_three() -> None:
+    """Each has its part of it: with all of `first` for each, three were random for two plans more."""
+    for sketches in (1, 3):
+        proposer = made(operator=convolution(sketches), search=Search(first=12, epsilon=0.0))
+        first = proposer.propose(18)
+        assert Counter(c.origin for c in first) == {"start": 1, "random": 17}
+        proposer.observe([measured(c) for c in first])
+        assert {c.origin for c in proposer.propose(18)} == {"explorer"}
+
+
 def test_nothing_is_proposed_twice_even_with_a_batch_in_flight() -> None:
     proposer, seen = made(operator=convolution(2)), []
     waiting = proposer.propose(8)

@@ -48,7 +48,7 @@ class GuidedProposer:
         neighbours: Neighbours | None = None,
     ) -> None:
         self.operator = operator
-        self._search = search or Search()
+        self._search = (search or Search()).of_each(len(operator.sketches))
         self._rng = rng
         self._history = History(operator, known)
         self._starts = known.tried_first(operator.start[: self._search.starts])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
+from typing import Self
 
 from workers.engine.acquisition import ACQUISITIONS
 from workers.engine.ports import KNOWN
@@ -30,12 +32,13 @@ given in them."""
 class Search:
     """Numbers of the inner search.
 
-    `first` measured points, failures included, a sketch needs before its cost model is asked; until then its share is
-    random (AutoTVM: the first plan). With 0 explorer and sampler choose that plan too, by a model that knows nothing
-    (Chameleon, 3.1: whatever is measured was sampled). `epsilon` is the random share of a plan afterwards (AutoTVM: the
-    last 5 %). `pool` x the plan is what the explorer hands to the sampler. The model is refitted when its points grew by
-    `refit` of their number or by `refit_points`, whichever is less, and by `RARELY` of it at least. `patience` consecutive
-    duplicates or invalid configurations close a sketch. `power` and `curiosity` set the sketches' shares, see `SketchShares`.
+    `first` measured points, failures included, an operator needs before its cost models are asked, each sketch an equal
+    part of them; until then its share of a plan is random (AutoTVM: the first plan). With 0 explorer and sampler choose
+    that plan too, by a model that knows nothing (Chameleon, 3.1: whatever is measured was sampled). `epsilon` is the random
+    share of a plan afterwards (AutoTVM: the last 5 %). `pool` x the plan is what the explorer hands to the sampler. The
+    model is refitted when its points grew by `refit` of their number or by `refit_points`, whichever is less, and by
+    `RARELY` of it at least. `patience` consecutive duplicates or invalid configurations close a sketch. `power` and
+    `curiosity` set the sketches' shares, see `SketchShares`.
 
     `starts` is how many of the configurations that the rules of the machine begin with are measured before anything else,
     None for all (AutoTVM's default configuration is one).
@@ -48,7 +51,7 @@ class Search:
     and every acquisition but "mean" want a cost model that tells its spread. `confirm` is the share of an operator's
     seconds, builds and timed runs, that may go into measuring a doubtful best once more.
 
-    A sketch with `first` own points and fewer than `transfer` learns from those of similar operators of the run too
+    A sketch with its part of `first` and fewer own points than `transfer` learns from those of similar operators of the run too
     (`transfer.Neighbours`), where these foretell its own; 0 is off. One with fewer than `earlier` learns in the same way from
     what earlier runs found of others with its knobs. With `twins` an operator tries the best of those that
     have the same knobs as soon as anyone gets a slot. With `informed` what is random is drawn by the rules of the machine,
@@ -94,3 +97,7 @@ class Search:
             raise ValueError(f"refit {self.refit}, power {self.power} and curiosity {self.curiosity} start at 0")
         if not 0 <= self.epsilon <= 1 or self.pool < 1 or self.patience < 1 or self.first < 0:
             raise ValueError(f"epsilon must be from 0 to 1, pool and patience at least 1, first at least 0, not {self}")
+
+    def of_each(self, sketches: int) -> Self:
+        """For one of so many sketches of an operator."""
+        return replace(self, first=math.ceil(self.first / max(1, sketches)))

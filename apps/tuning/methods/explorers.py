@@ -121,7 +121,7 @@ SAMPLERS = (
         "candidates (Chameleon’s program).",
         (
             *_to("Chameleon, Table 7", threshold=2.5),
-            *_to("Chameleon's program: the last of a plan are by chance, 5 % of 64", chance=3),
+            *_to("Chameleon's program: the last of a sketch's part of a plan are by chance, 5 % of 64", chance=3),
         ),
     ),
 )

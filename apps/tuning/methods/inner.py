@@ -13,7 +13,9 @@ SEARCH = Part(
     "Inner search",
     "what the parts do together for one operator.",
     (
-        *_of("product: measured points before the cost model is asked; a plan of 64 in AutoTVM", first=8),
+        *_of(
+            "product: measured points of an operator before its cost model is asked; a plan of 64 in AutoTVM", first=8
+        ),
         *_of("AutoTVM's program: share of a plan that is random", epsilon=0.05),
         *_of("AutoTVM's program: candidates for each place in a plan", pool=1.0),
         *_of(
