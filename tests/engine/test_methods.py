@@ -46,7 +46,8 @@ def test_every_preset_builds_and_searches(name: str) -> None:
     proposer = quick(chosen).make_proposer(convolution(), 1)
     outcomes = run(proposer, 64, plan=16)
     assert len(outcomes) == 64
-    assert len({outcome.candidate.configuration for outcome in outcomes if not outcome.candidate.round}) > 60
+    new = [outcome.candidate.configuration for outcome in outcomes if not outcome.candidate.round]
+    assert len(set(new)) == len(new) >= 60, "but for a doubtful best and its rival, twice"
     counters = proposer.counters
     assert set(counters) == set(COUNTERS)
     assert counters["walks"] > 0

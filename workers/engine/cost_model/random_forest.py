@@ -22,6 +22,10 @@ LEVEL = 0.8
 Z = 1.2816
 """Half the width of a normal distribution's 80 % interval, in standard deviations."""
 _FOLDS = 5
+COMMON = 4.0
+"""Median residuals that are added to every spread. The interval score (Gneiting and Raftery 2007, section 6.2) of what adatune
+proposed in two recorded spaces, with other seeds than those of the published figures, was least with 3 and with 4; that of
+configurations drawn by chance is 3 % over its least, which it has with a half."""
 
 
 class RandomForest:
@@ -35,9 +39,10 @@ class RandomForest:
     `calibration` "raw" is the program's: the standard deviation over the trees. It tells where the trees disagree and
     not how far they are off together, so that an interval of 80 % holds whatever it likes. "calibrated" scales it by
     what happened on points the trees had not seen (split conformal prediction with normalised residuals, Lei et al.
-    2018, in 5 folds): to each spread s half the median residual is added, since trees that all agree may all be wrong,
-    and the sum is multiplied by the factor that makes mean +- Z x spread hold 80 % of the held-out points. The promise
-    is for points drawn like the measured ones; an explorer's favourites are not, and no factor mends that. It costs
+    2018, in 5 folds): to each spread the same multiple of the median residual is added, and the sum is multiplied by the
+    factor that makes mean +- Z x spread hold 80 % of the held-out points. Trees that all agree may all be wrong; and the
+    spread of ten trees is luck in part, of which an explorer that seeks improvement finds the largest: with half a median
+    residual added the interval held 93 % of what it proposed, and 80 % of what was drawn like the measured points. It costs
     five more fits; with fewer than two points a fold the raw spread stands.
     """
 
@@ -114,7 +119,7 @@ class RandomForest:
         for held in (fold == i for i in range(_FOLDS)):
             mean, spread[held] = _over(self._grown(rows[~held], wanted[~held], rng), rows[held])
             residual[held] = np.abs(wanted[held] - mean)
-        least = max(0.5 * float(np.median(residual)), 1e-6)
+        least = max(COMMON * float(np.median(residual)), 1e-6)
         # The finite-sample quantile of conformal prediction: the ceil((n + 1) x level)-th smallest.
         place = min(int(np.ceil((n + 1) * LEVEL)), n) - 1
         factor = float(np.sort(residual / (spread + least))[place]) / Z
