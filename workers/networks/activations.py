@@ -13,7 +13,7 @@ from workers.networks.graph import (
     Weights,
     attribute,
     has_convolutions,
-    neighbours,
+    makers_of,
     operator_types,
     rewrite,
     rewrite_ends,
@@ -96,7 +96,7 @@ def mishes_by_one_exponential(model: ModelProto) -> str | None:
     if not {"Mish", "Softplus"} & operator_types(model):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    makers, _ = neighbours(model.graph)
+    makers = makers_of(model.graph)
 
     def written(node: NodeProto) -> list[NodeProto]:
         source = _source_of_mish(node, makers)

@@ -18,7 +18,7 @@ from workers.networks.graph import (
     computed,
     neighbours,
     operator_types,
-    replace_nodes,
+    put,
     rewired,
     told,
     uses,
@@ -66,7 +66,7 @@ def keys_in_whole_vectors(model: ModelProto) -> str | None:
         if found is not None and fresh and (extra := more(found.keys)):
             written.update(_written(found, extra, shapes, weights, wider))
             count += 1
-    replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
+    put(graph, written)
     return told(count, "attention was given whole vectors of keys", "attentions were given whole vectors of keys")
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, joins_channels, replace_nodes, rewired, told, uses
+from workers.networks.graph import Weights, attribute, joins_channels, makers_of, put, rewired, rewrite_ends, told, uses
 from workers.networks.padding import CHANNELWISE
 
 MOST = 4
@@ -19,21 +19,17 @@ POOLS = frozenset({"MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool
 
 def pool_before_concatenation(model: ModelProto) -> str | None:
     """Pooling keeps channels apart: done before a concatenation that nothing else reads, it leaves less to copy."""
-    graph, readers = model.graph, uses(model)
-    makers = {name: node for node in graph.node for name in node.output}
-    written: dict[str, list[NodeProto]] = {}
-    gone: set[str] = set()
-    for node in graph.node:
+    readers, makers = uses(model), makers_of(model.graph)
+
+    def moved(node: NodeProto) -> list[NodeProto]:
         joined = makers.get(node.input[0]) if node.op_type in POOLS and len(node.output) == 1 else None
         if joined is None or not joins_channels(joined) or readers[joined.output[0]] != 1:
-            continue
+            return []
         pools = [rewired(node, [part], f"{node.output[0]}__{place}") for place, part in enumerate(joined.input)]
-        after = helper.make_node("Concat", [pool.output[0] for pool in pools], [node.output[0]], axis=1)
-        written[node.output[0]] = [*pools, after]
-        gone.add(joined.output[0])
-    return _written(
-        model, written, gone, "pooling was moved before a concatenation", "poolings were moved before a concatenation"
-    )
+        return [*pools, helper.make_node("Concat", [pool.output[0] for pool in pools], node.output, axis=1)]
+
+    count = rewrite_ends(model.graph, moved)
+    return told(count, "pooling was moved before a concatenation", "poolings were moved before a concatenation")
 
 
 def split_convolutions(model: ModelProto) -> str | None:
@@ -43,14 +39,12 @@ def split_convolutions(model: ModelProto) -> str | None:
     of its time.
     """
     graph, readers = model.graph, uses(model)
-    weights = Weights(graph)
-    makers = {name: node for node in graph.node for name in node.output}
+    weights, makers = Weights(graph), makers_of(graph)
     readers_of = defaultdict[str, list[NodeProto]](list)
     for node in graph.node:
         for name in set(node.input):
             readers_of[name].append(node)
     written: dict[str, list[NodeProto]] = {}
-    gone: set[str] = set()
     for joined in graph.node:
         if not joins_channels(joined) or not 2 <= len(joined.input) <= MOST:
             continue
@@ -65,9 +59,8 @@ def split_convolutions(model: ModelProto) -> str | None:
             continue
         for node in reading:
             written[node.output[0]] = _split(node, joined.input, sizes, weights)
-        gone.add(joined.output[0])
     what = "split, each part reading what was concatenated for"
-    return _written(model, written, gone, f"convolution was {what} it", f"convolutions were {what} them")
+    return told(put(graph, written), f"convolution was {what} it", f"convolutions were {what} them")
 
 
 def _channels(name: str, makers: dict[str, NodeProto], weights: Weights) -> int | None:
@@ -110,15 +103,3 @@ def _split(node: NodeProto, parts: Sequence[str], sizes: Sequence[int], weights:
             made.append(helper.make_node("Add", [name, total], [node.output[0] if last else f"{name}__sum"]))
         total = made[-1].output[0]
     return made
-
-
-def _written(model: ModelProto, written: dict[str, list[NodeProto]], gone: set[str], one: str, many: str) -> str | None:
-    """Puts the new operators where the old ones stood."""
-    if not written:
-        return None
-    nodes = [node for node in model.graph.node if not gone.intersection(node.output)]
-    replace_nodes(
-        model.graph,
-        [one for node in nodes for one in (written.get(node.output[0], [node]) if node.output else [node])],
-    )
-    return told(len(written), one, many)

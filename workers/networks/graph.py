@@ -137,10 +137,14 @@ def _reads(outer: GraphProto) -> Iterator[str]:
             yield from filter(None, node.input)  # one that is left out has no name
 
 
+def makers_of(graph: GraphProto) -> dict[str, NodeProto]:
+    """Of each name the operator that makes it."""
+    return {name: node for node in graph.node for name in node.output}
+
+
 def neighbours(graph: GraphProto) -> tuple[dict[str, NodeProto], dict[str, NodeProto]]:
-    """Of each name the operator that makes it; and one that reads it, which is the only one where `uses` counts one."""
-    made = {name: node for node in graph.node for name in node.output}
-    return made, {name: node for node in graph.node for name in node.input}
+    """`makers_of`; and of each name an operator that reads it, which is the only one where `uses` counts one."""
+    return makers_of(graph), {name: node for node in graph.node for name in node.input}
 
 
 def computed(node: NodeProto, weights: Weights) -> list[str]:
@@ -209,6 +213,11 @@ def rewrite_ends(graph: GraphProto, change: Callable[[NodeProto], Sequence[NodeP
     if count := rewrite(graph, change):
         replace_nodes(graph, live(graph))
     return count
+
+
+def put(graph: GraphProto, written: Mapping[str, Sequence[NodeProto]]) -> int:
+    """The same of what is already `written`, by the first result of each operator that it stands in place of."""
+    return rewrite_ends(graph, lambda node: written.get(node.output[0], ()) if node.output else ())
 
 
 def told(number: int, one: str, many: str) -> str | None:

@@ -22,7 +22,7 @@ from workers.networks.graph import (
     computed,
     neighbours,
     operator_types,
-    replace_nodes,
+    put,
     rewired,
     told,
     uses,
@@ -40,15 +40,13 @@ ARITHMETIC = frozenset({"Add", "Clip", "Div", "Mul", "Relu", "Round", "Sub"})
 
 @dataclass(frozen=True)
 class _Grouped:
-    """What `node` normalises is the image (or signal, or volume) `source` of this `shape`, and becomes `result` in place of
-    `gone`."""
+    """What `node` normalises is the image (or signal, or volume) `source` of this `shape`, and becomes `result`."""
 
     node: NodeProto
     source: str
     shape: tuple[int, ...]
     groups: int
     result: str
-    gone: tuple[NodeProto, ...]
 
 
 def groups_by_channels(model: ModelProto) -> str | None:
@@ -61,15 +59,14 @@ def groups_by_channels(model: ModelProto) -> str | None:
     graph, readers, shapes, weights = model.graph, uses(model), tensor_shapes(model), Weights(model.graph)
     makers, reading = neighbours(graph)
     written: dict[str, list[NodeProto]] = {}
-    gone: set[str] = set()
+    rows: set[str] = set()  # which are gone with what was made of them
     for node in graph.node:
         found = _grouped(node, makers, reading, readers, shapes)
-        if found is not None and (found.source in written or found.source not in gone) and _scaled(found, weights):
+        if found is not None and found.source not in rows and _scaled(found, weights):
             written[found.result] = _written(found, weights, shapes[found.source].dtype, version)
-            gone.update(one.output[0] for one in found.gone)
-    nodes = (written.get(node.output[0], [] if node.output[0] in gone else [node]) for node in graph.node)
-    replace_nodes(graph, [one for made in nodes for one in made])
-    return told(len(written), "normalisation was written by channels", "normalisations were written by channels")
+            rows.update({node.output[0]} - {found.result})
+    count = put(graph, written)
+    return told(count, "normalisation was written by channels", "normalisations were written by channels")
 
 
 def _bring_rows_near(model: ModelProto) -> None:
@@ -93,15 +90,14 @@ def _bring_rows_near(model: ModelProto) -> None:
 
     def thread(run: Sequence[NodeProto], order: Sequence[NodeProto]) -> None:
         if len(run) > 1 and written.keys().isdisjoint(one.output[0] for one in run):
-            written.update((one.output[0], []) for one in run)
-            written[run[0].output[0]] = _threaded(run, order, weights)
+            written.update((one.output[0], [one]) for one in _threaded(run, order, weights))
 
     for node in graph.node:
         if node.op_type == BY_ROW:
             before, behind = between(node.input[0], makers)[::-1], between(node.output[0], reading)
             thread(before, [*before[1:], *before[:1]])
             thread(behind, [*behind[-1:], *behind[:-1]])
-    replace_nodes(graph, [one for node in graph.node for one in written.get(node.output[0], [node])])
+    put(graph, written)
 
 
 def _of_one_number(node: NodeProto, weights: Weights) -> bool:
@@ -133,7 +129,7 @@ def _grouped(
     rows = sizes_of(shapes, node.input[0])
     if len(rows) < 3 or not prod(rows):
         return None
-    alone = _Grouped(node, node.input[0], rows, attribute(node, "num_groups", rows[1]), node.output[0], (node,))
+    alone = _Grouped(node, node.input[0], rows, attribute(node, "num_groups", rows[1]), node.output[0])
     before, behind = makers.get(node.input[0]), reading.get(node.output[0])
     if node.op_type == BY_GROUP or before is None or before.op_type != "Reshape":
         return alone
@@ -142,7 +138,7 @@ def _grouped(
     fits = back and len(image) > 2 and rows[0] == image[0] and image[1] % rows[1] == 0
     if behind is None or not fits or readers[node.output[0]] != 1:
         return alone if len(rows) > 3 else None  # rows of something else
-    return _Grouped(node, before.input[0], image, rows[1], behind.output[0], (node, behind))
+    return _Grouped(node, before.input[0], image, rows[1], behind.output[0])
 
 
 def _scaled(found: _Grouped, weights: Weights) -> bool:

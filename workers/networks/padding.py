@@ -16,7 +16,8 @@ from workers.networks.graph import (
     computed,
     has_convolutions,
     joins_channels,
-    replace_nodes,
+    makers_of,
+    rewrite,
     set_attributes,
     told,
     uses,
@@ -61,8 +62,7 @@ def pad_channels(model: ModelProto) -> str | None:
             group.pad(weights, widenings, wider)
             padded += len(group.makers)
     if padded:
-        nodes = ((node, *(picks[name] for name in node.output if name in picks)) for node in graph.node)
-        replace_nodes(graph, [one for several in nodes for one in several])
+        rewrite(graph, lambda node: [node, picks[node.output[0]]] if picks.keys() & node.output else [])
     return told(
         padded,
         "convolution was padded to whole vectors of channels",
@@ -141,7 +141,7 @@ class _Group:
 
 def _groups(model: ModelProto, weights: Weights) -> list[_Group]:
     graph, counts, alike = model.graph, uses(model), _Alike()
-    made = {name: node for node in graph.node for name in node.output}
+    made = makers_of(graph)
     within = Counter(name for node in graph.node for name in node.input)
     readers = defaultdict[str, list[NodeProto]](list)
     pooled = set[str]()

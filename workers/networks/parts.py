@@ -9,7 +9,7 @@ from itertools import zip_longest
 import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
-from workers.networks.graph import Weights, attribute, has_convolutions, neighbours, operator_types, rewrite_ends, told
+from workers.networks.graph import Weights, attribute, has_convolutions, makers_of, operator_types, rewrite_ends, told
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 
@@ -31,7 +31,7 @@ def places_of_parts(model: ModelProto) -> str | None:
     if not (kinds & {"Slice", "Split"} and kinds & {"Squeeze", "Reshape"}):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
-    makers, _ = neighbours(model.graph)
+    makers = makers_of(model.graph)
     found = {node.output[0]: place for node in model.graph.node if (place := _taken(node, makers, weights, shapes))}
     counts = Counter(place[:2] for place in found.values())
     least = PICTURES if has_convolutions(model) else 0

@@ -15,6 +15,7 @@ from workers.networks.graph import (
     attribute,
     called,
     has_convolutions,
+    makers_of,
     operator_types,
     rename,
     replace_nodes,
@@ -90,7 +91,7 @@ def drop_identities(model: ModelProto) -> str | None:
     graph = model.graph
     weights, readers = Weights(graph), uses(model)
     outputs = {value.name for value in graph.output}
-    makers = {name: node for node in graph.node for name in node.output}
+    makers = makers_of(graph)
     names: dict[str, str] = {}
     gone: set[int] = set()
     for index, node in enumerate(graph.node):

@@ -15,7 +15,7 @@ from workers.networks.graph import (
     channels_second,
     has_convolutions,
     neighbours,
-    replace_nodes,
+    put,
     set_attributes,
     told,
     uses,
@@ -30,16 +30,17 @@ SWAPPED = [0, 2, 1, 3, 4]
 
 @dataclass(frozen=True)
 class _Shuffle:
-    """Its Reshape, Transpose and Reshape, the concatenation whose only reader it is and the Split that alone reads it."""
+    """Its first Reshape and its last, the concatenation whose only reader it is and the Split that alone reads it."""
 
-    nodes: tuple[NodeProto, ...]
+    first: NodeProto
+    last: NodeProto
     joined: NodeProto | None
     divided: NodeProto | None
     grouped: tuple[int, ...]
 
     @property
-    def every(self) -> list[NodeProto]:
-        return [node for node in (self.joined, *self.nodes, self.divided) if node is not None]
+    def results(self) -> list[str]:
+        return list((self.divided or self.last).output)
 
 
 def shuffles_with_channels_last(model: ModelProto) -> str | None:
@@ -55,22 +56,12 @@ def shuffles_with_channels_last(model: ModelProto) -> str | None:
     makers, reading = neighbours(graph)
     shapes, weights = tensor_shapes(model), Weights(graph)
     written: dict[str, list[NodeProto]] = {}
-    gone: set[str] = set()
     for last in graph.node:
         shuffle = _shuffle(last, makers, reading, readers, shapes)
         if shuffle is not None:
-            gone.update(name for node in shuffle.every for name in node.output)
-            written[shuffle.every[-1].output[0]] = _written(shuffle, weights)
-    replace_nodes(
-        graph,
-        [
-            one
-            for node in graph.node
-            for one in (written.get(node.output[0], []) if node.output and node.output[0] in gone else [node])
-        ],
-    )
+            written[shuffle.results[0]] = _written(shuffle, weights)
     return told(
-        len(written),
+        put(graph, written),
         "shuffle of channels was written with the channels last",
         "shuffles of channels were written with the channels last",
     )
@@ -104,7 +95,8 @@ def _shuffle(
     joined = before(first, "Concat")
     divided = reading.get(last.output[0]) if readers[last.output[0]] == 1 else None
     return _Shuffle(
-        (first, swap, last),
+        first,
+        last,
         joined if joined is not None and _along_channels(joined) else None,
         divided if divided is not None and divided.op_type == "Split" and _along_channels(divided) else None,
         tuple(grouped),
@@ -117,7 +109,7 @@ def _along_channels(node: NodeProto) -> bool:
 
 
 def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
-    end = shuffle.nodes[-1].output[0]
+    end = shuffle.last.output[0]
     batch, groups, channels, *area = shuffle.grouped
     made: list[NodeProto] = []
 
@@ -128,7 +120,7 @@ def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
     def reshaped(source: str, sizes: Sequence[int], output: str) -> str:
         return add("Reshape", [source, weights.put(f"{output}__sizes", np.asarray(sizes, np.int64))], [output])
 
-    sources = shuffle.joined.input if shuffle.joined is not None else shuffle.nodes[0].input[:1]
+    sources = shuffle.joined.input if shuffle.joined is not None else shuffle.first.input[:1]
     parts = [
         add("Transpose", [one], [f"{end}__from{place}"], perm=channels_last(4)) for place, one in enumerate(sources)
     ]
@@ -136,17 +128,15 @@ def _written(shuffle: _Shuffle, weights: Weights) -> list[NodeProto]:
     grouped = reshaped(whole, [batch, *area, groups, channels], f"{end}__grouped")
     swapped = add("Transpose", [grouped], [f"{end}__swapped"], perm=[0, 1, 2, 4, 3])
     shuffled = reshaped(swapped, [batch, *area, groups * channels], f"{end}__shuffled")
-    results = [end]
     found = [shuffled]
     if shuffle.divided is not None:
-        results = list(shuffle.divided.output)
-        found = [f"{name}__last" for name in results]
+        found = [f"{name}__last" for name in shuffle.results]
         copy = NodeProto()
         copy.CopyFrom(shuffle.divided)
         copy.input[0] = shuffled
         copy.output[:] = found
         set_attributes(copy, axis=3)
         made.append(copy)
-    for one, result in zip(found, results, strict=True):
+    for one, result in zip(found, shuffle.results, strict=True):
         add("Transpose", [one], [result], perm=channels_second(4))
     return made

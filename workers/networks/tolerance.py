@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from workers.networks.graph import HANDING_ON, Array, attribute
+from workers.networks.graph import HANDING_ON, Array, attribute, makers_of
 from workers.networks.halves import computes_in_halves
 from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, is_quantised
 from workers.networks.shape import Dimension, TensorShape, shape_of
@@ -139,7 +139,7 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     half = not quantised and computes_in_halves(model, shapes)
     blocks = not quantised and _has_blocks(model, shapes)
     constants = dict(_constants(model)) if quantised else {}
-    makers = {name: node for node in model.graph.node for name in node.output}
+    makers = makers_of(model.graph)
     times = _times(model) if quantised else {}
     ranks = _ranks(model, shapes)
     batches = {(shape_of(value).dims or (None,))[0] for value in model.graph.input}
