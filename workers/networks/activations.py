@@ -42,7 +42,9 @@ def hard_activations_to_clips(model: ModelProto) -> str | None:
         shape = shapes.get(node.input[0]) if node.op_type in ("HardSigmoid", "HardSwish") else None
         if shape is None or shape.dtype != 1:
             return []
-        return (_hard_sigmoid if node.op_type == "HardSigmoid" else _hard_swish)(node, weights)
+        parts = Parts(node.output[0], weights)
+        (_hard_sigmoid if node.op_type == "HardSigmoid" else _hard_swish)(node, parts)
+        return parts.all()
 
     rewritten = rewrite(graph, clipped)
     return told(rewritten, "hard activation was written with Clip", "hard activations were written with Clip")
@@ -157,32 +159,21 @@ def _source_of_mish(node: NodeProto, makers: Mapping[str, NodeProto]) -> str:
     return ""
 
 
-def _hard_sigmoid(node: NodeProto, weights: Weights) -> list[NodeProto]:
-    (source,), (result,) = node.input, node.output
-    slope, offset = attribute(node, "alpha", 0.2), attribute(node, "beta", 0.5)
-    return [
-        helper.make_node("Mul", [source, _number(weights, result, "slope", slope)], [f"{result}__scaled"]),
-        helper.make_node(
-            "Add", [f"{result}__scaled", _number(weights, result, "offset", offset)], [f"{result}__raised"]
-        ),
-        _clip(f"{result}__raised", result, weights, result, 1.0),
-    ]
+def _hard_sigmoid(node: NodeProto, parts: Parts) -> None:
+    slope = _number(parts, "slope", attribute(node, "alpha", 0.2))
+    offset = _number(parts, "offset", attribute(node, "beta", 0.5))
+    _clip(parts, parts.add("Add", "raised", parts.add("Mul", "scaled", node.input[0], slope), offset), 1.0)
 
 
-def _hard_swish(node: NodeProto, weights: Weights) -> list[NodeProto]:
-    (source,), (result,) = node.input, node.output
-    return [
-        helper.make_node("Add", [source, _number(weights, result, "three", 3.0)], [f"{result}__raised"]),
-        _clip(f"{result}__raised", f"{result}__clipped", weights, result, 6.0),
-        helper.make_node("Mul", [f"{result}__clipped", _number(weights, result, "sixth", 1 / 6)], [f"{result}__gate"]),
-        helper.make_node("Mul", [source, f"{result}__gate"], [result]),
-    ]
+def _hard_swish(node: NodeProto, parts: Parts) -> None:
+    (source,) = node.input
+    clipped = _clip(parts, parts.add("Add", "raised", source, _number(parts, "three", 3.0)), 6.0)
+    parts.add("Mul", "product", source, parts.add("Mul", "gate", clipped, _number(parts, "sixth", 1 / 6)))
 
 
-def _clip(source: str, result: str, weights: Weights, name: str, upper: float) -> NodeProto:
-    bounds = [_number(weights, name, "least", 0.0), _number(weights, name, "most", upper)]
-    return helper.make_node("Clip", [source, *bounds], [result])
+def _clip(parts: Parts, source: str, upper: float) -> str:
+    return parts.add("Clip", "clipped", source, _number(parts, "least", 0.0), _number(parts, "most", upper))
 
 
-def _number(weights: Weights, name: str, what: str, value: float) -> str:
-    return weights.put(f"{name}__{what}", np.asarray(value, np.float32))
+def _number(parts: Parts, part: str, value: float) -> str:
+    return parts.constant(part, np.float32(value))

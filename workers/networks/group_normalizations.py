@@ -156,7 +156,7 @@ def _written(found: _Grouped, weights: Weights, dtype: int, version: int) -> lis
     together = parts.numbers("together", [batch, channels, *ones])
 
     def mean(of: str, part: str, axes: list[int]) -> str:
-        inputs, given = along(axes, f"{found.result}__{part}", weights, version)
+        inputs, given = along(axes, parts, f"{part}__axes", version)
         return parts.add("ReduceMean", part, of, *inputs, **given)
 
     def of_groups(of: str, part: str) -> str:

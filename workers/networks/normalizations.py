@@ -12,6 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from workers.networks.errors import NetworkError
 from workers.networks.graph import (
     Array,
+    Parts,
     Weights,
     attribute,
     called,
@@ -94,22 +95,12 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
         shape = shapes.get(node.input[0]) if node.op_type == LAYER else None
         if shape is None or shape.dims is None or shape.dtype != TensorProto.DOUBLE:
             return []
-        rank, result = len(shape.dims), node.output[0]
-        mean, rest, squares, variance, least, deviation, last = (
-            f"{result}__{word}" for word in ("mean", "rest", "squares", "variance", "least", "deviation", "normal")
-        )
-        axes, given = along(range(attribute(node, "axis", -1) % rank, rank), result, weights, version)
-        epsilon = weights.put(f"{result}__epsilon", np.asarray(attribute(node, "epsilon", 1e-5), np.float64))
-        return [
-            helper.make_node("ReduceMean", [node.input[0], *axes], [mean], **given),
-            helper.make_node("Sub", [node.input[0], mean], [rest]),
-            helper.make_node("Mul", [rest, rest], [squares]),
-            helper.make_node("ReduceMean", [squares, *axes], [variance], **given),
-            helper.make_node("Add", [variance, epsilon], [least]),
-            helper.make_node("Sqrt", [least], [deviation]),
-            helper.make_node("Div", [rest, deviation], [last]),
-            *_scaled(last, [name for name in node.input[1:] if name], result),
-        ]
+        parts, rank = Parts(node.output[0], weights), len(shape.dims)
+        rest, variance = _spread(parts, node.input[0], range(attribute(node, "axis", -1) % rank, rank), version)
+        epsilon = parts.constant("epsilon", np.float64(attribute(node, "epsilon", 1e-5)))
+        deviation = parts.add("Sqrt", "deviation", parts.add("Add", "least", variance, epsilon))
+        _scale(parts, parts.add("Div", "normal", rest, deviation), [name for name in node.input[1:] if name])
+        return parts.all()
 
     written = rewrite(model.graph, written_out)
     return told(
@@ -119,11 +110,16 @@ def long_layer_normalizations(model: ModelProto) -> str | None:
     )
 
 
-def along(axes: Sequence[int], result: str, weights: Weights, version: int) -> tuple[list[str], dict[str, Any]]:
+def _spread(parts: Parts, source: str, axes: Sequence[int], version: int) -> tuple[str, str]:
+    """What is left of a tensor without its mean, and its variance."""
+    inputs, given = along(axes, parts, "axes", version)
+    rest = parts.add("Sub", "rest", source, parts.add("ReduceMean", "mean", source, *inputs, **given))
+    return rest, parts.add("ReduceMean", "variance", parts.add("Mul", "squares", rest, rest), *inputs, **given)
+
+
+def along(axes: Sequence[int], parts: Parts, part: str, version: int) -> tuple[list[str], dict[str, Any]]:
     """The axes of a reduction as inputs and as attributes, of which an operator set has one."""
-    if version < _AXES_BY_INPUT:
-        return [], {"axes": [*axes]}
-    return [weights.put(f"{result}__axes", np.asarray(axes, np.int64))], {}
+    return ([], {"axes": [*axes]}) if version < _AXES_BY_INPUT else ([parts.numbers(part, axes)], {})
 
 
 def whole_layer_normalizations(model: ModelProto) -> str | None:
@@ -141,20 +137,21 @@ def whole_layer_normalizations(model: ModelProto) -> str | None:
         wanted = shape.static[attribute(node, "axis", -1) :]
         if all(name in shapes and shapes[name].static == wanted for name in given):
             return []
-        result, last = node.output[0], f"{node.output[0]}__normal"
+        parts = Parts(node.output[0], weights)
         one = np.ones(wanted, helper.tensor_dtype_to_np_dtype(shape.dtype))
-        node.input[:], node.output[0] = [node.input[0], weights.put(f"{result}__ones", one)], last
-        return [node, *_scaled(last, given, result)]
+        node.input[:], node.output[0] = [node.input[0], parts.constant("ones", one)], f"{parts.result}__normal"
+        _scale(parts, node.output[0], given)
+        return [node, *parts.all()]
 
     written = rewrite(model.graph, split)
     return told(written, "layer normalisation was scaled behind it", "layer normalisations were scaled behind them")
 
 
-def _scaled(normal: str, given: Sequence[str], result: str) -> list[NodeProto]:
+def _scale(parts: Parts, normal: str, given: Sequence[str]) -> None:
     """`normal` times the scale, and plus the bias where one is given too."""
-    product = result if len(given) == 1 else f"{result}__Mul"
-    nodes = [helper.make_node("Mul", [normal, given[0]], [product])]
-    return nodes + [helper.make_node("Add", [product, bias], [result]) for bias in given[1:]]
+    product = parts.add("Mul", "Mul", normal, given[0])
+    for bias in given[1:]:
+        parts.add("Add", "Add", product, bias)
 
 
 def normalizations_behind_an_axis(model: ModelProto) -> str | None:
@@ -192,23 +189,14 @@ def means_and_variances_written_out(model: ModelProto) -> str | None:
         shape = shapes.get(node.input[0]) if node.op_type == BY_VARIANCE else None
         if shape is None or shape.dims is None:
             return []
-        (source,), (result,) = node.input, node.output
-        mean, rest, squares, variance, deviation, most = (
-            f"{result}__{word}" for word in ("mean", "rest", "squares", "variance", "deviation", "above_nothing")
-        )
-        known = [axis for axis in attribute(node, "axes") or _PICTURE if axis < len(shape.dims)]
-        axes, given = along(known, result, weights, version)
+        parts = Parts(node.output[0], weights)
+        axes = [axis for axis in attribute(node, "axes") or _PICTURE if axis < len(shape.dims)]
+        rest, variance = _spread(parts, node.input[0], axes, version)
         dtype = helper.tensor_dtype_to_np_dtype(shape.dtype or TensorProto.FLOAT)
-        least = weights.put(f"{result}__epsilon", np.asarray(_LEAST_DEVIATION, dtype))
-        return [
-            helper.make_node("ReduceMean", [source, *axes], [mean], **given),
-            helper.make_node("Sub", [source, mean], [rest]),
-            helper.make_node("Mul", [rest, rest], [squares]),
-            helper.make_node("ReduceMean", [squares, *axes], [variance], **given),
-            helper.make_node("Sqrt", [variance], [deviation]),
-            helper.make_node("Add", [deviation, least], [most]),
-            helper.make_node("Div", [rest, most], [result]),
-        ]
+        least = parts.constant("epsilon", np.asarray(_LEAST_DEVIATION, dtype))
+        deviation = parts.add("Add", "above_nothing", parts.add("Sqrt", "deviation", variance), least)
+        parts.add("Div", "normal", rest, deviation)
+        return parts.all()
 
     written = rewrite(model.graph, written_out)
     return told(
@@ -226,18 +214,15 @@ def lengths_to_quotients(model: ModelProto) -> str | None:
         power = attribute(node, "p", 2)
         if node.op_type != BY_LENGTH or power not in (1, 2):
             return []
-        (source,), (result,) = node.input, node.output
+        (source,), parts = node.input, Parts(node.output[0], weights)
         shape = shapes.get(source)
         dtype = helper.tensor_dtype_to_np_dtype(shape.dtype if shape and shape.dtype else TensorProto.FLOAT)
-        zero, unit = (weights.put(f"{result}__{word}", np.asarray(n, dtype)) for n, word in enumerate(("zero", "unit")))
-        length, none, whole = (f"{result}__{word}" for word in ("length", "none", "whole"))
-        axes, given = along([attribute(node, "axis", -1)], result, weights, version)
-        return [
-            helper.make_node(f"ReduceL{power}", [source, *axes], [length], **given),
-            helper.make_node("Equal", [length, zero], [none]),
-            helper.make_node("Where", [none, unit, length], [whole]),
-            helper.make_node("Div", [source, whole], [result]),
-        ]
+        zero, unit = (parts.constant(part, np.asarray(n, dtype)) for n, part in enumerate(("zero", "unit")))
+        axes, given = along([attribute(node, "axis", -1)], parts, "axes", version)
+        length = parts.add(f"ReduceL{power}", "length", source, *axes, **given)
+        whole = parts.add("Where", "whole", parts.add("Equal", "none", length, zero), unit, length)
+        parts.add("Div", "quotient", source, whole)
+        return parts.all()
 
     written = rewrite(model.graph, quotient)
     return told(written, "normalisation was written as a quotient", "normalisations were written as quotients")
