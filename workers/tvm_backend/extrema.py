@@ -15,17 +15,13 @@ def two_by_two() -> Iterator[None]:
     """TVM's import of Max and Min copies its operands into one tensor and reduces that, through which no layout passes. What it
     does where sizes are not known is the operator itself."""
     kinds = (onnx_frontend.Max, onnx_frontend.Min)
-    before = [kind.__dict__.get("_impl_v1") for kind in kinds]
     for kind in kinds:
         kind._impl_v1 = classmethod(_folded)
     try:
         yield
     finally:
-        for kind, own in zip(kinds, before, strict=True):
-            if own is None:
-                del kind._impl_v1
-            else:
-                kind._impl_v1 = own
+        for kind in kinds:
+            del kind._impl_v1  # what they inherit is back
 
 
 def _folded(kind: Any, builder: Any, inputs: Any, attributes: Any, parameters: Any) -> Any:
