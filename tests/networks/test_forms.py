@@ -489,7 +489,7 @@ def branching(*operators: onnx.NodeProto, condition: str = "c") -> ModelProto:
     model = forms.branched("Relu", [2, 3], [2, 3])
     chosen = forms.branches([*operators], [helper.make_node("Relu", ["x"], ["b"])], [2, 3])
     model.graph.node[-1].CopyFrom(helper.make_node("If", [condition], ["y"], name="the one", **chosen))
-    model.graph.initializer.append(constant("yes", np.asarray(True)))
+    model.graph.initializer.extend([constant("yes", np.asarray(True)), constant("front", forms.integers(0, 1))])
     return model
 
 
@@ -560,6 +560,18 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
             "If the one: one of its branches holds ScatterElements",
         ),
         (
+            branching(
+                helper.make_node("Constant", [], ["r"], value=constant("r", forms.floats(0, 0, 2, 1)[None])),
+                helper.make_node("Constant", [], ["i"], value=constant("i", forms.integers(0))),
+                helper.make_node("Unsqueeze", ["x", "front"], ["p"]),
+                helper.make_node(
+                    "RoiAlign", ["p", "r", "i"], ["q"], name="it", mode="max", output_height=2, output_width=3
+                ),
+                helper.make_node("Squeeze", ["q", "front"], ["b"]),
+            ),
+            "RoiAlign it: it takes the largest of its samples",
+        ),
+        (
             forms.one("Resize", [1, 4, 8, 12], 10, forms.floats(1, 1, 2, 0.75), mode="nearest"),
             "Resize the one: it makes one axis longer and another shorter, .* operator set 11 or later",
         ),
@@ -577,7 +589,8 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
     ids=[
         *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "samples"),
         *("logarithm", "logarithm of one", "logarithm of powers"),
-        *("part", "sizes", "infinite in a branch", "length in a branch", "scattered in a branch", "longer and shorter"),
+        *("part", "sizes", "infinite in a branch", "length in a branch", "scattered in a branch"),
+        *("samples in a branch", "longer and shorter"),
         *("sparse", "axis", "axes", "pads"),
     ],
 )

@@ -26,7 +26,7 @@ from workers.networks.graph import (
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_static_shapes, tensor_shapes
 from workers.networks.structure import STANDARD, opset
-from workers.networks.subgraphs import nested
+from workers.networks.subgraphs import every, nested
 
 HIGHEST = 256.0
 """Of a Clip's upper bound c: c - (c - x) keeps x to 1.5e-5 there, and to nothing at 1e9."""
@@ -218,7 +218,7 @@ def regions_half_a_pixel_off(model: ModelProto) -> str | None:
     NetworkError for the largest of a region's samples: ONNX takes that of weighted pixels, TVM that of whole samples."""
     if "RoiAlign" not in operator_types(model):
         return None
-    for node in model.graph.node:
+    for node in every(model.graph.node):  # in branches too
         if node.op_type == "RoiAlign" and attribute(node, "mode", b"avg") == b"max":
             reason = "it takes the largest of its samples, which TVM computes in another way"
             raise NetworkError(called(node), reason, "export it with mode='avg'")
