@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.engine.errors import EngineError
-from workers.engine.methods import method
+from workers.engine.methods import Method, method
 from workers.headless.ask import ask
 from workers.headless.errors import UserMistake
 from workers.headless.machine import device_machine, spec_fields, this_machine
@@ -121,9 +121,14 @@ def check_method(name: str, parts: Mapping[str, str], stored: bool = False) -> N
         chosen = method(name, parts, stored=stored)
     except EngineError as error:
         raise UserMistake(f"--method {name}: {error}") from None
+    refuse_knowing(chosen, f"--method {name}")
+
+
+def refuse_knowing(chosen: Method, named: str) -> None:
+    """Raises UserMistake for what no run can have; `named`: the option and its word."""
     if chosen.scheduler == KNOWING:
         raise UserMistake(
-            f"--method {name}: the scheduler {KNOWING} is shown recorded curves, which a run has none of; compare it with "
+            f"{named}: the scheduler {KNOWING} is shown recorded curves, which a run has none of; compare it with "
             "`benchmark methods --landscape DIR`"
         )
 

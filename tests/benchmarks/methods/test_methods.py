@@ -515,6 +515,10 @@ def test_the_oracle_is_no_worse_than_turns_on_curves(curves: Path, tmp_path: Pat
         (("--landscape", "{full}", "--seconds", "5"), "--live"),
         (("--live", "--methods", "auto"), "--networks"),
         (("--live", "--methods", "auto", "--networks", "a.onnx"), "--seconds"),
+        (
+            ("--live", "--methods", "auto,oracle", "--networks", "a.onnx", "--seconds", "1"),
+            "--methods oracle: the scheduler oracle is shown recorded curves, .*; compare it with `benchmark methods --land",
+        ),
     ],
 )
 def test_a_mistake_names_the_value(

@@ -21,6 +21,7 @@ from workers.benchmarks.methods.probes import PROBES, Probe
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
 from workers.benchmarks.progress import Progress
 from workers.engine.methods import Method
+from workers.headless.arguments import refuse_knowing
 from workers.headless.errors import UserMistake
 from workers.messages.composition import KNOWING
 from workers.messages.spec import ALL
@@ -93,7 +94,8 @@ def replayed_parts(
         seen(source)
         trials = source.trials(arguments.trials_per_operator)
         for name, arm in arms[source.kind].items():
-            if _able(arm, source.kind):
+            # The oracle is shown recorded curves; a space has none before it is searched.
+            if arm.scheduler != KNOWING or source.kind == CURVE:
                 budget = f"{trials} trials of {_digest(arm)} at {source.costs.digest(arm)}"
                 parts += [
                     Part(
@@ -147,8 +149,8 @@ def live_parts(arguments: argparse.Namespace) -> list[Part]:
     if arguments.seconds is None or not 0 < arguments.seconds < math.inf:
         raise UserMistake("--live needs --seconds, the tuning time of a cell, finite and greater than 0")
     arms = {name: arm_named(name) for name in _words(arguments.methods) or ()}
-    if knowing := [name for name, arm in arms.items() if not _able(arm, LIVE)]:
-        raise UserMistake(f"--methods {knowing[0]}: it is shown recorded curves, which a run has none of; leave it out")
+    for name, arm in arms.items():
+        refuse_knowing(arm, f"--methods {name}")
     networks, seeds = all_opened(_words(arguments.networks) or []), seeds_of(arguments.seeds)
     machine, version, seconds = Machine.here(), product_version(PLAYED), arguments.seconds
     limit = f"{seconds:g} s" if arguments.operators == ALL else f"{seconds:g} s, {arguments.operators}"
@@ -183,11 +185,6 @@ def _known(names: Sequence[str]) -> dict[str, Method]:
         except UserMistake as mistake:
             sys.stderr.write(f"left out: {mistake}\n")
     return found
-
-
-def _able(arm: Method, kind: str) -> bool:
-    """The oracle is shown recorded curves; a space has none before it is searched."""
-    return arm.scheduler != KNOWING or kind == CURVE
 
 
 def _words(text: str | None) -> list[str] | None:
