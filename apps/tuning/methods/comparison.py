@@ -15,12 +15,12 @@ from apps.tuning.methods.numbers import (
     FIRST,
     FOREST,
     ITERATIONS,
-    ONE,
     RANKING,
     REGRESSION,
     RUNS_500,
     SAMPLED,
     batches,
+    first_plan,
 )  # fmt: skip
 from apps.tuning.methods.papers import ADATUNE, BEST, CHAMELEON, DYNATUNE
 from apps.tuning.methods.words import Words, numbers, parts
@@ -35,8 +35,7 @@ _HALVED = (
     *numbers("explorer", "AdaTune's program: temperature is of FLOP/s, of which it forgives none", differences="flops"),
 )
 _IMPROVEMENT = (
-    *ONE,
-    *numbers("search", "AdaTune's program: the first plan is random; some of it is not built", first=16),
+    *first_plan("AdaTune's program", 16),
     *numbers("search", "AdaTune's surrogate", acquisition="expected_improvement"),
 )
 _CONTEXTUAL = numbers("search", "AdaTune's contextual optimizer", contextual=True)
@@ -173,8 +172,7 @@ _PUBLISHED = (
             *RANKING,
             *batches("DynaTune's script"),
             *numbers("evaluator", "DynaTune's script: the fastest and the slowest batch count too", extremes=True),
-            *ONE,
-            *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=16),
+            *first_plan("AutoTVM's program", 16),
             *numbers("search", "DynaTune's program: a plan, of which the rest waits for the next slot", ahead=32),
             *numbers("rhythm", "as many as there are cores in DynaTune's program", plan=8),
             *numbers("rhythm", _UNTIL_VALID, warm_up=32),

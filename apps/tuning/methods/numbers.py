@@ -65,10 +65,14 @@ def batches(source: str) -> tuple[Number, ...]:
 
 BATCHES = batches("AdaTune's program")
 ONE = numbers("search", "one default configuration makes the latency finite, before all that is searched", starts=1)
-FIRST = (
-    *ONE,
-    *numbers("search", "AutoTVM's program: the first plan is random; some of it is not built", first=32),
-)
+
+
+def first_plan(source: str, first: int) -> tuple[Number, ...]:
+    """Of the inner search, as `source` has them."""
+    return (*ONE, *numbers("search", f"{source}: the first plan is random; some of it is not built", first=first))
+
+
+FIRST = first_plan("AutoTVM's program", 32)
 SAMPLED = (
     *ONE,
     *numbers("search", "Chameleon, 3.1: the first plan is sampled too; random in its program", first=0),
