@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 from tests.kernel import needs
-from workers.headless.ask import Listener, ask
+from workers.headless.ask import MemoryJournal, ask
 from workers.headless.errors import UserMistake
 from workers.headless.torch_export import as_onnx
 from workers.sandbox import protection
@@ -220,7 +220,7 @@ def test_code_of_a_hostile_file_is_refused_and_reaches_nothing_where_it_is_loade
     assert not (work / "found").exists()
     terms = terms_of(order)
     ending = supervise(
-        order, Listener(), argv=(sys.executable, "-c", LOAD), limits=terms.limits, access=terms.access,
+        order, MemoryJournal(), argv=(sys.executable, "-c", LOAD), limits=terms.limits, access=terms.access,
         bounds=terms.bounds, deadlines=terms.deadlines, cwd=work,
     )  # fmt: skip
     assert ending.last is not None, ending.log

@@ -11,7 +11,7 @@ import pytest
 from workers.child import peers
 from workers.child.__main__ import passing
 from workers.child.peers import ArtifactFailed, run_script
-from workers.headless.ask import Listener
+from workers.headless.ask import MemoryJournal
 from workers.messages.events import Event
 from workers.messages.names import READING
 from workers.messages.orders import compile_order
@@ -27,9 +27,9 @@ SPEC = RunSpec("net.onnx", {"kind": "llvm"}, 1, 1e11, 1e10)
 
 
 def ended(order: dict[str, Any]) -> tuple[Ending, list[Event]]:
-    listener = Listener()
-    ending = supervise(order, listener)
-    return ending, [event for event in listener.events if event["kind"] == "failed" or event.get("level") == "error"]
+    journal = MemoryJournal()
+    ending = supervise(order, journal)
+    return ending, [event for event in journal.events if event["kind"] == "failed" or event.get("level") == "error"]
 
 
 def compiling(work_dir: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tests.tvm_backend.local import THREADS, spec_of, target
 from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
 from workers.child.tasks import Task
-from workers.headless.ask import Listener, ask
+from workers.headless.ask import MemoryJournal, ask
 from workers.headless.errors import Failure, UserMistake
 from workers.messages.causes import UNBUILT
 from workers.messages.channel import ControlReader
@@ -64,9 +64,9 @@ def test_hardware_names_the_target_and_versions() -> None:
 
 
 def test_an_unknown_task_fails_and_says_so() -> None:
-    listener = Listener()
-    assert supervise({"task": "dance"}, listener).kind == "failed"
-    assert "dance" in listener.events[-1]["reason"]
+    journal = MemoryJournal()
+    assert supervise({"task": "dance"}, journal).kind == "failed"
+    assert "dance" in journal.events[-1]["reason"]
 
 
 def test_tune_tells_operators_measurements_and_an_end(tuned: tuple[Path, str]) -> None:
@@ -84,10 +84,10 @@ def test_tune_tells_operators_measurements_and_an_end(tuned: tuple[Path, str]) -
 
 def test_a_run_that_goes_on_does_not_measure_its_layout_again(zoo_cache: Path, tmp_path: Path) -> None:
     spec = spec_of(zoo.tiny(zoo_cache), layout="measured", budget=Budget(trials=2)).to_json()
-    listener = Listener()
+    journal = MemoryJournal()
     order = {"task": "tune", "spec": spec, "work_dir": str(tmp_path), "layout": "NCHW"}
-    assert supervise(order, listener).kind == "finished"
-    started = next(event for event in listener.events if event["kind"] == "started")
+    assert supervise(order, journal).kind == "finished"
+    started = next(event for event in journal.events if event["kind"] == "started")
     assert started["layout"] == "NCHW"
     assert [note for note in started["notes"] if "layout" in note] == ["layout NCHW: as this run began"]
 
@@ -95,19 +95,19 @@ def test_a_run_that_goes_on_does_not_measure_its_layout_again(zoo_cache: Path, t
 def test_tvm_s_own_search_goes_through_the_loop(zoo_cache: Path, tmp_path: Path) -> None:
     small = {"rhythm.plan": "4", "explorer.population": "24", "explorer.generations": "1"}
     spec = spec_of(zoo.tiny(zoo_cache), method="metaschedule", parts=small, budget=Budget(trials=12)).to_json()
-    listener = Listener()
-    ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, listener)
+    journal = MemoryJournal()
+    ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, journal)
     assert ending.kind == "finished", f"{ending.detail}\n{ending.log}"
-    origins = {row["origin"] for event in listener.events if event["kind"] == "batch" for row in event["measurements"]}
+    origins = {row["origin"] for event in journal.events if event["kind"] == "batch" for row in event["measurements"]}
     assert "explorer" in origins
 
 
 def test_tune_refuses_a_method_that_does_not_exist(zoo_cache: Path, tmp_path: Path) -> None:
     spec = spec_of(zoo.tiny(zoo_cache), method="lottery").to_json()
-    listener = Listener()
-    ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, listener)
+    journal = MemoryJournal()
+    ending = supervise({"task": "tune", "spec": spec, "work_dir": str(tmp_path)}, journal)
     assert ending.kind == "failed"
-    assert "lottery" in listener.events[-1]["reason"]
+    assert "lottery" in journal.events[-1]["reason"]
 
 
 def test_a_network_without_products_has_nothing_to_tune_alone(tmp_path: Path) -> None:
@@ -252,11 +252,11 @@ def test_a_run_goes_on_with_the_operators_and_choices_it_began_with(
         began[0] = (other[0] or began[0][0], other[1])
     spec = replace(RunSpec.from_json(tuned[1]), budget=Budget(trials=len(measurements))).to_json()
     order = {"task": "tune", "spec": spec, "work_dir": str(tmp_path), "operators": began, "measurements": measurements}
-    listener = Listener()
-    ending = supervise(order, listener)
+    journal = MemoryJournal()
+    ending = supervise(order, journal)
     assert ending.kind == ("failed" if said else "finished"), ending.detail
-    assert said in listener.events[-1].get("reason", "")
-    assert ("start another run" in listener.events[-1].get("next_step", "")) == bool(said)
+    assert said in journal.events[-1].get("reason", "")
+    assert ("start another run" in journal.events[-1].get("next_step", "")) == bool(said)
 
 
 def test_baselines_are_taken_without_any_tuning(tuned: tuple[Path, str], tmp_path: Path) -> None:

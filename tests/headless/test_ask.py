@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from workers.headless.ask import Listener, confined, made_in
+from workers.headless.ask import MemoryJournal, confined, made_in
 from workers.headless.errors import Failure
 from workers.sandbox.lock import MeasureLock
 from workers.supervision.terms import Terms
@@ -66,5 +66,5 @@ def test_a_file_is_read_while_nobody_measures(task: str, tmp_path: Path, monkeyp
     file = tmp_path / "net.pt2"
     file.touch()
     order = {"task": task, "network": str(file), "source": str(file), "spec": spec, "work_dir": str(tmp_path)}
-    confined(order, Listener(), 0.0)
+    confined(order, MemoryJournal(), 0.0)
     assert [isinstance(lock, MeasureLock) for lock in given] == [task != "baseline"]

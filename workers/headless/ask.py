@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.headless.errors import Failure, UserMistake
+from workers.headless.heard import Listened
 from workers.messages.channel import Wish
 from workers.messages.events import Event
 from workers.messages.folders import passing_folder
@@ -27,24 +28,17 @@ def refusal(failed: Event) -> UserMistake | Failure:
     return kind("; ".join(part for part in (failed["reason"], failed["next_step"]) if part))
 
 
-def unasked() -> Wish:
-    """What is wanted where nobody can say otherwise."""
-    return "continue"
+class MemoryJournal:
+    """Kept for as long as this process lives; nobody wants anything but that the child goes on."""
 
-
-class Listener:
-    """A journal in memory: keeps what it hears and passes it on, and says what is `wanted`."""
-
-    def __init__(self, hear: Callable[[Event], None] | None = None, wanted: Callable[[], Wish] = unasked) -> None:
+    def __init__(self) -> None:
         self.events: list[Event] = []
-        self._hear = hear
-        self.heartbeat = wanted
 
     def write(self, events: Sequence[Event]) -> None:
-        for event in events:
-            self.events.append(event)
-            if self._hear:
-                self._hear(event)
+        self.events += events
+
+    def heartbeat(self) -> Wish:
+        return "continue"
 
     def result(self) -> Event | None:
         """The `result` event, None without one. Raises UserMistake or Failure when the child told that it failed."""
@@ -65,17 +59,19 @@ def confined(order: Mapping[str, Any], journal: Journal, grace: float) -> Ending
 
 
 def ask(
-    order: Mapping[str, Any], hear: Callable[[Event], None] | None = None, wanted: Callable[[], Wish] = unasked
+    order: Mapping[str, Any],
+    hear: Callable[[Event], None] = lambda event: None,
+    wanted: Callable[[], Wish] | None = None,
 ) -> Event:
     """The child's result event. Raises UserMistake when it refused the input, Failure when it broke or was not `wanted` any
     more: of a question nothing is kept.
 
     Paths of the order must be absolute. Without a `work_dir` it gets one for this question alone.
     """
-    listener = Listener(hear, wanted)
+    journal = MemoryJournal()
     with passing_folder("tuningsite-") as own:
-        ending = confined({"work_dir": own, **order}, listener, grace=0.0)
-    result = listener.result()
+        ending = confined({"work_dir": own, **order}, Listened(journal, hear, wanted), grace=0.0)
+    result = journal.result()
     if result is None:
         raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")
     return result

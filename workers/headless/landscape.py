@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.headless.arguments import check_method, input_shapes, network_file, out_directory
-from workers.headless.ask import GRACE, Listener, ask, confined, made_in
+from workers.headless.ask import GRACE, MemoryJournal, ask, confined, made_in
 from workers.headless.content import content_hash
 from workers.headless.display import Display
 from workers.headless.errors import Failure, UserMistake
@@ -125,11 +125,11 @@ def recording_name(network: str, method: str, machine: str, threads: int) -> str
 
 
 def _recorded(order: dict[str, Any]) -> str | None:
-    display, listener = Display(Budget()), Listener()
+    display, journal = Display(Budget()), MemoryJournal()
     with display.stops_on_interrupt():
-        ending = confined(order, display.over(listener), GRACE)
+        ending = confined(order, display.over(journal), GRACE)
     display.end()
-    if (result := listener.result()) is not None:
+    if (result := journal.result()) is not None:
         path: str | None = result["path"]
         return path
     if display.stopping:
