@@ -11,7 +11,6 @@ import pytest
 from workers.headless.ask import MemoryJournal, confined, made_in
 from workers.headless.errors import Failure
 from workers.sandbox.lock import MeasureLock
-from workers.supervision.terms import Terms
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_what_is_no_plain_file_of_its_directory_is_not(work: Path, name: str) ->
 def test_a_file_is_read_while_nobody_measures(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What measures or compiles takes the lock itself."""
     given: list[Any] = []
-    monkeypatch.setattr(Terms, "supervise", lambda self, order, journal, lock=None, **deadlines: given.append(lock))
+    monkeypatch.setattr("workers.supervision.terms.supervise", lambda order, journal, lock, **terms: given.append(lock))
     spec = '{"network": "net.onnx", "target": {"kind": "llvm"}, "threads": 1}'
     file = tmp_path / "net.pt2"
     file.touch()

@@ -13,7 +13,6 @@ from workers.actors.lease import renewed
 from workers.messages.channel import LeaseLost
 from workers.messages.folders import remove_tree
 from workers.messages.names import READING
-from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending
 from workers.supervision.terms import Unconfined, terms_of
 
@@ -77,9 +76,7 @@ def _supervised(claim: services.Claim, journal: DatabaseJournal) -> Ending:
         with renewed(claim):  # the order of a run with many measurements can take longer than a lease lasts
             order = claim.order()
             terms = terms_of(order)
-        # Who reads an uploaded file has no way to the lock; the others take it around what is timed or compiled.
-        lock = MeasureLock() if claim.task in READING else None
-        ending = terms.supervise(order, journal, lock, heartbeat=BEAT, pause=PAUSE)
+        ending = terms.supervise(order, journal, heartbeat=BEAT, pause=PAUSE)
     except LeaseLost:
         raise
     except Unconfined as error:  # the next attempt would find the same kernel

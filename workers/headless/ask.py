@@ -13,8 +13,6 @@ from workers.headless.heard import Listened
 from workers.messages.channel import Wish
 from workers.messages.events import Event
 from workers.messages.folders import passing_folder
-from workers.messages.names import READING
-from workers.sandbox.lock import MeasureLock
 from workers.supervision import Ending, Journal
 from workers.supervision.terms import terms_of
 
@@ -49,13 +47,13 @@ class MemoryJournal:
 
 
 def confined(order: Mapping[str, Any], journal: Journal, grace: float) -> Ending:
-    """Supervises the order under the terms of its task, its `work_dir` beneath it, and what reads a file while nobody times a
-    kernel. `grace`: seconds from the word that pauses or stops it to its end."""
+    """Supervises the order under the terms of its task, its `work_dir` beneath it. `grace`: seconds from the word that
+    pauses or stops it to its end."""
     try:
-        terms, lock = terms_of(order), MeasureLock() if order["task"] in READING else None
+        terms = terms_of(order)
     except OSError as error:
         raise UserMistake(str(error)) from None
-    return terms.supervise(order, journal, lock, stop=grace, pause=grace)
+    return terms.supervise(order, journal, stop=grace, pause=grace)
 
 
 def ask(

@@ -54,13 +54,12 @@ class Terms:
     bounds: Bounds = field(default_factory=Bounds)
     deadlines: Deadlines = field(default_factory=Deadlines)
     speech: Speech = field(default_factory=Speech)
+    lock: MeasureLock | None = None
     env: dict[str, str] = field(default_factory=dict)
 
-    def supervise(
-        self, order: Mapping[str, Any], journal: Journal, lock: MeasureLock | None = None, **deadlines: float | None
-    ) -> Ending:
-        """`supervise` under these terms and `lock`, in the order's `work_dir`; `deadlines` replaces single ones by name. Of a
-        device elsewhere the child has connections, and neither a network nor the key."""
+    def supervise(self, order: Mapping[str, Any], journal: Journal, **deadlines: float | None) -> Ending:
+        """`supervise` under these terms, in the order's `work_dir`; `deadlines` replaces single ones by name. Of a device
+        elsewhere the child has connections, and neither a network nor the key."""
         with _scratch(Path(order["work_dir"])) as scratch, ExitStack() as held:
             handed: tuple[int, ...] = ()
             env = {**self.env, "TMPDIR": scratch}
@@ -80,7 +79,7 @@ class Terms:
                 cwd=order["work_dir"],
                 deadlines=replace(self.deadlines, **deadlines),  # type: ignore[arg-type]
                 speech=self.speech,
-                lock=lock,
+                lock=self.lock,
             )
 
 
@@ -156,6 +155,8 @@ def _reading(
         bounds=Bounds(resident=min(int(RESIDENT_SHARE * memory()), resident), disk=disk, threads=threads.beyond(FEW)),
         deadlines=Deadlines(total=total),
         speech=READER,
+        # It has no way to the lock; others take it around what is timed or compiled.
+        lock=MeasureLock(),
     )
 
 
