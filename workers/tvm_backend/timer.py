@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,23 +12,12 @@ import tvm
 from workers.engine.evaluator import evaluator_from
 from workers.engine.evaluator.estimate import KEPT_RUNS
 from workers.tvm_backend import runtime
-from workers.tvm_backend.arguments import Arguments, Footprint
+from workers.tvm_backend.arguments import Arguments, Footprint, Given
 from workers.tvm_backend.handover import Handover
 from workers.tvm_backend.moment import Moment
 from workers.tvm_backend.stopwatch import Stopwatch, timed
 
-
-@dataclass(frozen=True)
-class Kept:
-    """A program and its arguments: `constants` and what follows them as `Workload` has them."""
-
-    entry: Callable[..., Any]
-    operator: int
-    shapes: Sequence[tuple[tuple[int, ...], str]]
-    constants: Sequence[tuple[int, int]]
-    batch: int
-    divisors: Sequence[int]
-    below: int
+Entry = Callable[..., Any]
 
 
 class Timer:
@@ -37,7 +25,7 @@ class Timer:
 
     def __init__(self, target: tvm.target.Target, threads: int) -> None:
         self.handover, self.moment = Handover(target, threads), Moment(target, threads)
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, tuple[Entry, dict[str, Any]]] = {}
 
     def load(self, evaluator: dict[str, Any], footprint: Sequence[int]) -> None:
         """`evaluator` {name, parameters}; `footprint`: a `Footprint`'s numbers."""
@@ -51,28 +39,32 @@ class Timer:
         self._arguments = Arguments(self._footprint, self.handover)
         return {}
 
-    def entry(self, module: tvm.runtime.Module, name: str) -> Callable[..., Any]:
+    def entry(self, module: tvm.runtime.Module, name: str) -> Entry:
         """What `keep` takes, of a program in a library."""
         return module[name]  # type: ignore[no-any-return]
 
-    def keep(self, id: int, entry: Callable[..., Any], **described: Any) -> None:
-        """`described`: the other fields of `Kept`."""
-        self._kept[id] = Kept(entry, **described)
+    def keep(self, id: int, entry: Entry, **described: Any) -> None:
+        """`described`: what `Arguments.of` takes, by its names."""
+        self._kept[id] = entry, described
 
     def run(
         self, id: int, incumbent: float | None, patience: float, last: bool, lately: Sequence[float] = ()
     ) -> dict[str, Any]:
         """{seconds, spread, runs, stopped, taken, rested, waited, looks, times} of a program that is kept, and after the `last`
         time forgotten; see `Moment` for `patience` and what others saw `lately`."""
-        kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
-        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, kept.batch, kept.divisors, kept.below)
-        stopwatch = Stopwatch(kept.entry, given, self.handover, self._evaluator.shortest)
+        entry, given = self._program(id, last)
+        stopwatch = Stopwatch(entry, given, self.handover, self._evaluator.shortest)
         with runtime.on_core(self._cores):
             rested = self.moment.acquainted(lately)
             (times, stopped), waited = self.moment.of(partial(timed, stopwatch, self._evaluator, incumbent), patience)
         taken = time.perf_counter() - began - rested - waited
         return self._answer(times, stopped, taken, rested, waited, self.moment.looks)
+
+    def _program(self, id: int, last: bool) -> tuple[Entry, Given]:
+        """A program that is kept, and its arguments."""
+        entry, described = self._kept.pop(id) if last else self._kept[id]
+        return entry, self._arguments.of(**described)
 
     def _answer(
         self,

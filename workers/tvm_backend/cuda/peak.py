@@ -12,8 +12,9 @@ import numpy as np
 import tvm
 from tvm.script import tirx as T
 
-from workers.tvm_backend.cuda.timer import AWAKE, Entry
+from workers.tvm_backend.cuda.timer import AWAKE
 from workers.tvm_backend.peak import Peak
+from workers.tvm_backend.timer import Entry
 
 THREADS, BLOCKS, SUMS, STEPS = 256, 16, 8, 1 << 12
 """Threads of a block, blocks a multiprocessor, sums a thread, and products added to each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -14,14 +14,12 @@ import tvm
 from workers.engine.evaluator.estimate import LONGEST_TIMING
 from workers.tvm_backend.arguments import Arguments, AtRest, Footprint
 from workers.tvm_backend.stopwatch import QUICK, timed
-from workers.tvm_backend.timer import Timer
+from workers.tvm_backend.timer import Entry, Timer
 
 MOST_CALLS = 100
 """A run: the shortest kernels take microseconds."""
 AWAKE = 0.05
 """Seconds without work after which a GPU may have slowed down its clock, and as many of work until it is fast again."""
-
-Entry = Callable[..., Any]
 
 
 class CudaTimer(Timer):
@@ -43,12 +41,11 @@ class CudaTimer(Timer):
         self, id: int, incumbent: float | None, patience: float, last: bool, lately: Sequence[float] = ()
     ) -> dict[str, Any]:
         """As `Timer.run`. Ends the process where the program broke the GPU's context: nothing runs in it any more."""
-        kept = self._kept.pop(id) if last else self._kept[id]
         began = time.perf_counter()
-        given = self._arguments.of(kept.operator, kept.shapes, kept.constants, 1, kept.divisors, kept.below)
+        entry, given = self._program(id, last)
         try:
             awake = AWAKE if began - self._rests > AWAKE else 0.0
-            stopwatch = _Stopwatch(kept.entry, next(given.calls), awake, self._evaluator.shortest)
+            stopwatch = _Stopwatch(entry, next(given.calls), awake, self._evaluator.shortest)
             left = LONGEST_TIMING - (time.perf_counter() - began)
             times, stopped = timed(stopwatch, self._evaluator, incumbent, left)
         except Exception:
