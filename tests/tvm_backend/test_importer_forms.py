@@ -22,6 +22,9 @@ pytestmark = pytest.mark.tvm
 
 BY_NUMBER = re.compile(r"T\.(sigmoid|exp|erf|tanh|log)\(")
 """Functions of the C library in TensorIR."""
+NUMBER = re.compile(r"T\.int64\((\d+)\)")
+TURNED = re.compile(r"T\.grid\(([^\n]*)\):\s+with T\.sblock\(\"T_transpose")
+"""The loops of a transposition."""
 
 
 def written(model: ModelProto, folder: Path) -> Path:
@@ -103,6 +106,33 @@ def test_what_is_written_with_one_exponential_keeps_its_channels_last(kind: str,
     names = [task.name for task in compiled_right(model, tmp_path, seeds=1).extracted]
     assert sum("transpose" in name for name in names) == 2, names
     assert len(names) == 4, names
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_between_convolutions_and_a_normalisation_of_groups_nothing_is_transposed(axes: int, tmp_path: Path) -> None:
+    """As PyTorch writes it: its scale and shift have an axis less than a signal, an image or a volume. What comes in and what
+    goes out is, beside statistics."""
+    area = {1: [40], 2: [10, 12], 3: [6, 5, 8]}[axes]
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("Reshape", ["c", "rows"], ["g"]),
+        helper.make_node("InstanceNormalization", ["g", "s", "b"], ["n"]),
+        helper.make_node("Reshape", ["n", "image"], ["i"]),
+        helper.make_node("Mul", ["i", "scale"], ["m"]),
+        helper.make_node("Add", ["m", "shift"], ["a"]),
+        helper.make_node("Conv", ["a", "v"], ["y"]),
+    ]
+    ones = [1] * axes
+    weights = [
+        constant("w", forms.drawn(8, 8, *ones)), constant("v", forms.drawn(8, 8, *ones, seed=1)),
+        constant("scale", forms.drawn(8, *ones, seed=2)), constant("shift", forms.drawn(8, *ones, seed=3)),
+        constant("rows", np.asarray([1, 4, -1])), constant("image", np.asarray([1, 8, *area])),
+        constant("s", np.ones(4, np.float32)), constant("b", np.zeros(4, np.float32)),
+    ]  # fmt: skip
+    model = model_of(nodes, {"x": [1, 8, *area]}, {"y": None}, weights)
+    script = compiled_right(model, tmp_path, seeds=1).imported.mod.script()
+    turned = [np.prod([int(size) for size in NUMBER.findall(grid)]) for grid in TURNED.findall(script)]
+    assert sum(size == 8 * np.prod(area) for size in turned) == 2
 
 
 def test_what_convolutions_and_their_normalisations_of_groups_make_is_never_transposed(tmp_path: Path) -> None:

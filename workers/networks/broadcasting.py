@@ -9,12 +9,13 @@ from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
 
 COMBINING = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "PRelu"})
-IMAGE = 4
+SIGNAL, IMAGE, VOLUME = 3, 4, 5
 """Axes of what convolutions read."""
 
 
 def constants_to_full_rank(model: ModelProto) -> str | None:
-    """A constant [C, 1, 1] beside [N, C, H, W] becomes [1, C, 1, 1], in networks with convolutions.
+    """A constant [C, 1, 1] beside [N, C, H, W] becomes [1, C, 1, 1], in networks with convolutions; of signals and volumes one
+    that has a single number along the last axis, for theirs may be tokens with a bias [C].
 
     A convolution's layout does not pass through an operator whose operands have different numbers of axes: a DenseNet with
     scales of its own was transposed before each of them, and back behind it.
@@ -23,19 +24,20 @@ def constants_to_full_rank(model: ModelProto) -> str | None:
     if not has_convolutions(model):
         return None
     weights, shapes = Weights(graph), tensor_shapes(model)
-    lifted: dict[str, str] = {}
+    lifted: dict[tuple[str, int], str] = {}
     for node in graph.node:
         if node.op_type not in COMBINING or node.domain not in STANDARD:
             continue
         ranks = [len(shape.static) for name in node.input if (shape := shapes.get(name)) and shape.static is not None]
-        if len(ranks) != len(node.input) or max(ranks) != IMAGE:
+        if len(ranks) != len(node.input) or (most := max(ranks)) not in (SIGNAL, IMAGE, VOLUME):
             continue
         for place, (name, rank) in enumerate(zip(node.input, ranks, strict=True)):
-            if name in weights and 0 < rank < IMAGE:
-                if name not in lifted:
+            if name in weights and 0 < rank < most and (most == IMAGE or weights.shape(name)[-1] == 1):
+                if (name, most) not in lifted:
                     values = weights.get(name)
-                    lifted[name] = weights.put(f"{name}__full", values.reshape((1,) * (IMAGE - rank) + values.shape))
-                node.input[place] = lifted[name]
+                    full = values.reshape((1,) * (most - rank) + values.shape)
+                    lifted[name, most] = weights.put(f"{name}__full", full)
+                node.input[place] = lifted[name, most]
     return told(
         len(lifted),
         "constant was given as many axes as what it is combined with",
