@@ -238,6 +238,87 @@ def test_what_reads_a_concatenation_may_be_anything(case: str) -> None:
         assert np.array_equal(outputs(result, values)[name], wanted)
 
 
+CLIPS: dict[str, tuple[type, Any, Any]] = {
+    "as PyTorch trains for 7 bits": (np.uint8, None, 127),
+    "both bounds": (np.int8, -8, 7),
+    "from below": (np.uint8, 130, None),
+    "as wide as the type": (np.int8, -128, 127),
+    "no bounds": (np.uint8, None, None),
+    "crossed": (np.uint8, 127, 100),
+}
+
+
+def clipped(case: str, read: bool = False) -> ModelProto:
+    """A convolution between what is quantised and clipped, its weights so too; `read`: what is not clipped leaves as well."""
+    dtype, low, high = CLIPS[case]
+    bounds = {"low": low, "high": high}
+    weights = [
+        *(constant("s", np.float32(0.05)), constant("t", np.float32(0.1137)), constant("z", dtype(61))),
+        *(constant(name, dtype(value)) for name, value in bounds.items() if value is not None),
+        constant("w", np.random.default_rng(0).uniform(-1, 1, (8, 4, 3, 3)).astype(np.float32)),
+        *(constant("ws", np.float32(0.01)), constant("wz", np.int8(0)), constant("wl", np.int8(-63))),
+    ]
+    names = [name if value is not None else "" for name, value in bounds.items()]
+
+    def triple(source: str, step: str, out: str) -> list[onnx.NodeProto]:
+        return [
+            helper.make_node("QuantizeLinear", [source, step, "z"], [f"{out}_q"]),
+            helper.make_node("Clip", [f"{out}_q", *names], [f"{out}_c"]),
+            helper.make_node("DequantizeLinear", [f"{out}_c", step, "z"], [out]),
+        ]
+
+    nodes = [
+        *triple("x", "s", "a"),
+        helper.make_node("QuantizeLinear", ["w", "ws", "wz"], ["w_q"]),
+        helper.make_node("Clip", ["w_q", "wl"], ["w_c"]),
+        helper.make_node("DequantizeLinear", ["w_c", "ws", "wz"], ["b"]),
+        helper.make_node("Conv", ["a", "b"], ["c"]),
+        *triple("c", "t", "y"),
+    ]
+    model = model_of(nodes, {"x": [1, 4, 8, 8]}, {"y": None}, weights)
+    if read:
+        model.graph.output.append(
+            helper.make_tensor_value_info("y_q", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), [1, 8, 6, 6])
+        )
+    return model
+
+
+@pytest.mark.parametrize(("case", "read"), [(case, read) for case in CLIPS for read in (False, True)])
+def test_stored_integers_are_clipped_as_onnx_runtime_clips_them(case: str, read: bool) -> None:
+    """Beyond both bounds, and whoever reads them before."""
+    model = clipped(case, read)
+    values = {"x": np.random.default_rng(1).uniform(-9, 9, (1, 4, 8, 8)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    for name, wanted in outputs(model, values).items():
+        assert len(np.unique(wanted)) > 1 or case == "crossed"
+        assert np.array_equal(outputs(result, values)[name], wanted)
+
+
+@pytest.mark.parametrize("case", [case for case in CLIPS if case != "crossed"])
+def test_what_is_clipped_when_it_is_quantised_stays_whole_and_is_clipped_once(case: str) -> None:
+    _, result = verdict(clipped(case))
+    assert not kinds(result) & {"Cast", "Clip"}
+    assert sum(node.op_type == "Relu" for node in result.graph.node) == 4, "two for each that is rounded"
+    (conv,) = (node for node in result.graph.node if node.op_type == "Conv")
+    (stored,) = (tensor for tensor in result.graph.initializer if tensor.name == conv.input[1])
+    values = onnx.numpy_helper.to_array(stored)
+    assert np.array_equal(values, np.rint(values))
+    assert values.min() == -63
+
+
+def test_parts_of_a_concatenation_are_clipped_by_themselves() -> None:
+    model = branches("QDQ", 0.5, 3)
+    model.graph.initializer.append(constant("most", np.uint8(127)))
+    *_, last = model.graph.node
+    clip = helper.make_node("Clip", [last.input[0], "", "most"], ["clipped"])
+    last.input[0] = "clipped"
+    model.graph.node.insert(len(model.graph.node) - 1, clip)
+    values = {"x": np.random.default_rng(0).uniform(-30, 100, (1, 3, 5, 8)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    assert np.array_equal(outputs(result, values)["y"], outputs(model, values)["y"])
+    assert not kinds(result) & {"Cast", "Clip"}
+
+
 def stored_softmax(**attributes: int) -> ModelProto:
     weights = [
         *(constant("s", np.float32(0.05)), constant("z", np.uint8(120))),
@@ -570,6 +651,17 @@ def test_a_dropped_scale_a_wrong_zero_and_a_swapped_axis_are_noticed(zoo_cache: 
     assert worse != model
     result, _ = clean(worse, {})
     assert not compare(outputs(result, inputs), wanted, tolerances(model)).passed
+
+
+@pytest.mark.mutation
+def test_a_clip_that_is_passed_over_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from workers.networks.quantization import _Rules
+
+    monkeypatch.setattr(_Rules, "_within", lambda self, clip, ends: ends)
+    model = clipped("as PyTorch trains for 7 bits")
+    values = {"x": np.random.default_rng(1).uniform(-9, 9, (1, 4, 8, 8)).astype(np.float32)}
+    result, _ = clean(deepcopy(model), {})
+    assert not np.array_equal(outputs(result, values)["y"], outputs(model, values)["y"])
 
 
 @pytest.mark.mutation

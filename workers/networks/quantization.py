@@ -8,7 +8,7 @@ ONNX Runtime's integer kernels round: differences of one step do not arise, and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
-from workers.networks.graph import HANDING_ON, Array, attribute, called, read_by, replace_nodes
+from workers.networks.graph import HANDING_ON, Array, attribute, called, neighbours, read_by, replace_nodes, uses
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
@@ -45,7 +45,7 @@ def quantization_to_arithmetic(model: ModelProto) -> str | None:
     if not any(node.op_type in PAIRS for node in model.graph.node):
         return sentence
     tensors = IntegerTensors(model)
-    rules = _Rules(tensors, list(model.opset_import))
+    rules = _Rules(tensors, list(model.opset_import), _clips(model))
     for node in model.graph.node:
         rules.write(node)
     for value in model.graph.output:
@@ -58,8 +58,10 @@ def quantization_to_arithmetic(model: ModelProto) -> str | None:
 class _Rules:
     """What becomes of each operator, one after the other. A rule says whether it took the operator."""
 
-    def __init__(self, tensors: IntegerTensors, opsets: list[OperatorSetIdProto]) -> None:
-        self._tensors, self._opsets = tensors, opsets
+    def __init__(
+        self, tensors: IntegerTensors, opsets: list[OperatorSetIdProto], clips: Mapping[str, NodeProto]
+    ) -> None:
+        self._tensors, self._opsets, self._clips = tensors, opsets, clips
         self._weights, self._scaled, self._stored = tensors.weights, tensors.scaled, tensors.stored
         self._rules: dict[str, Callable[[NodeProto], bool]] = {
             "DequantizeLinear": self._dequantize,
@@ -69,6 +71,7 @@ class _Rules:
             "MatMul": self._product,
             "Cast": self._cast,
             "Concat": self._concatenate,
+            "Clip": self._clip,
             **dict.fromkeys((*_MOVING, *_AVERAGING, "Relu"), self._passing),
         }
 
@@ -106,7 +109,7 @@ class _Rules:
         else:
             stored = self._weights.tensor(zero) if zero else None
             integers = self._centred(node, source, zero, zeros)
-            span = _span(stored.data_type, zeros) if stored is not None and stored.data_type in _RANGES else None
+            span = _span(_RANGES[stored.data_type], zeros) if stored and stored.data_type in _RANGES else None
         if scale in self._weights:
             self._scaled[out] = Scaled(integers, self._tensors.along(scale, node), span)
         else:
@@ -133,20 +136,26 @@ class _Rules:
             return False
         step = self._tensors.along(scale, node)
         zeros = self._tensors.along(zero, node) if zero else np.zeros((), np.float32)
+        # One rounding and one clipping, though training for 7 bits writes two.
+        ends = self._within(self._clips.get(out), _RANGES[dtype]) or _RANGES[dtype]
         joined = self._tensors.joined.get(source) if step.size == zeros.size == 1 else None
         if joined is None:
-            self._stored[out] = self._in_steps(source, out, step, zeros, dtype)
-            return True
-        # Each part by itself: what is concatenated then has the stored integers' 8 bits.
-        parts = [self._in_steps(part, f"{out}__{place}", step, zeros, dtype) for place, part in enumerate(joined.input)]
-        integers = f"{out}__integers"
-        self._tensors.rewire(joined, [part.integers for part in parts], integers)
-        self._stored[out] = Stored(integers, zeros, dtype, _span(dtype, zeros))
+            integers, span = self._in_steps(source, out, step, zeros, ends)
+        else:
+            # Each part by itself: what is concatenated then has the stored integers' 8 bits.
+            parts = [
+                self._in_steps(part, f"{out}__{place}", step, zeros, ends) for place, part in enumerate(joined.input)
+            ]
+            integers, span = f"{out}__integers", _span(ends, zeros)
+            self._tensors.rewire(joined, [part for part, _ in parts], integers)
+        self._stored[out] = Stored(integers, zeros, dtype, span)
         return True
 
-    def _in_steps(self, source: str, out: str, step: Array, zeros: Array, dtype: int) -> Stored:
-        """The tensor `source` in steps, less the zero."""
-        (low, high), span = _RANGES[dtype], _span(dtype, zeros)
+    def _in_steps(
+        self, source: str, out: str, step: Array, zeros: Array, ends: tuple[int, int]
+    ) -> tuple[str, tuple[float, float] | None]:
+        """The tensor `source` in steps within `ends`, less the zero; and its span."""
+        (low, high), span = ends, _span(ends, zeros)
         known = self._scaled.get(source)
         again = _quantised_again(known, step) if known is not None else None
         if known is None or again is None:
@@ -157,8 +166,33 @@ class _Rules:
             if again.span and span and span[0] <= again.span[0] and again.span[1] <= span[1]:
                 if value != known.integers:
                     value = self._tensors.emit("Round", [value], f"{out}__integers")
-                return Stored(value, zeros, dtype, again.span)
-        return Stored(self._tensors.rounded(value, low - zeros, float(high - low), out), zeros, dtype, span)
+                return value, again.span
+        return self._tensors.rounded(value, low - zeros, float(high - low), out), span
+
+    def _clip(self, node: NodeProto) -> bool:
+        """Of what was stored within its bounds already, or of a constant."""
+        if node.input[0] in self._weights:
+            return self._evaluated(node)
+        kept = self._stored.get(node.input[0])
+        if kept is None or kept.span is None or kept.dtype not in _RANGES:
+            return False
+        ends = self._within(node, _RANGES[kept.dtype])
+        span = _span(ends, kept.zero) if ends else None
+        if span is None or kept.span[0] < span[0] or span[1] < kept.span[1]:
+            return False
+        self._stored[node.output[0]] = kept
+        return True
+
+    def _within(self, clip: NodeProto | None, ends: tuple[int, int]) -> tuple[int, int] | None:
+        """What a Clip leaves of the `ends` of a type; None where its bounds are computed or leave nothing."""
+        bounds = [*clip.input[1:], "", ""][:2] if clip else ["", ""]
+        if any(name and name not in self._weights for name in bounds):
+            return None
+        low, high = (
+            int(self._weights.get(name).item()) if name else end for name, end in zip(bounds, ends, strict=True)
+        )
+        low, high = max(low, ends[0]), min(high, ends[1])
+        return (low, high) if low <= high else None
 
     def _times(self, integers: str, factor: Array, out: str) -> str:
         if np.all(factor == 1):
@@ -334,6 +368,13 @@ def _quantised_again(known: Scaled, step: Array) -> _Again | None:
     return None
 
 
-def _span(dtype: int, zeros: Array) -> tuple[float, float] | None:
-    low, high = _RANGES[dtype]
+def _clips(model: ModelProto) -> dict[str, NodeProto]:
+    """Those that alone read what they clip, by its name."""
+    readers, (_, reading) = uses(model), neighbours(model.graph)
+    clips = {name: node for name, node in reading.items() if node.op_type == "Clip"}
+    return {name: node for name, node in clips.items() if node.input[0] == name and readers[name] == 1}
+
+
+def _span(ends: tuple[int, int], zeros: Array) -> tuple[float, float] | None:
+    low, high = ends
     return (float(low - zeros), float(high - zeros)) if zeros.size == 1 else None
