@@ -6,8 +6,9 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
-from onnx import ModelProto, helper
+from onnx import ModelProto, helper, numpy_helper
 
 from tests.networks.forms import drawn
 from tests.networks.test_clean import outputs, same
@@ -47,6 +48,25 @@ def attending(
     return model
 
 
+def masked(*sizes: int, first: bool = False, behind: str = "", watched: bool = False) -> ModelProto:
+    """The same with a second input m that is added, on the left where `first`; `behind` an operator by a constant, as exports
+    make it of 0 and 1. `watched`: m is seen outside as well."""
+    model = attending(("Add", 0.0), first=first)
+    graph = model.graph
+    mask = [
+        helper.make_node("Add", ["m", "m"], ["c0" if not behind else "n"]),
+        *([helper.make_node(behind, ["n", "two"], ["c0"])] if behind else []),
+    ]
+    nodes = [*mask, *graph.node]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(nodes)
+    graph.initializer.append(constant("two", np.float32(2)))
+    graph.input.append(helper.make_tensor_value_info("m", 1, sizes))
+    if watched:
+        graph.output.append(helper.make_tensor_value_info("c0", 1, None))
+    return model
+
+
 def causal() -> Any:
     return np.triu(np.full((1, 1, KEYS, KEYS), np.finfo(np.float32).min), 1)
 
@@ -76,6 +96,45 @@ def test_attentions_share_what_they_shared() -> None:
     assert keys_in_whole_vectors(one) == "2 attentions were given whole vectors of keys"
     assert len([node for node in one.graph.node if "c0__padded" in node.input]) == 2
     assert same(before, outputs(one))
+
+
+def hidden(model: ModelProto) -> Any:
+    """What is computed where some keys of some queries, and all of one, are hidden: by infinity, and by the lowest number."""
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    x, m = (read.shape for read in session.get_inputs())
+    found = []
+    for lowest in (-np.inf, np.finfo(np.float32).min / 8):
+        mask = np.where(drawn(*m, seed=3) > 0.5, np.float32(lowest), np.float32(0))
+        if m[-2:] == [KEYS, KEYS]:
+            mask[..., -1, :] = lowest
+        found += session.run(None, {"x": drawn(*x, seed=4), "m": mask})
+    return found
+
+
+@pytest.mark.parametrize("behind", ["", "Mul"])
+@pytest.mark.parametrize("first", [False, True])
+@pytest.mark.parametrize(
+    "sizes", [(KEYS,), (1, 1, 1, KEYS), (1, 1, KEYS, KEYS), (1, HEADS, KEYS, KEYS), (1, 1, KEYS, 1)]
+)
+def test_a_mask_that_an_input_decides_is_widened_with_the_keys(
+    sizes: tuple[int, ...], first: bool, behind: str
+) -> None:
+    """Of a query that sees no key the result is no number, as it was."""
+    model = masked(*sizes, first=first, behind=behind)
+    wanted = hidden(model)
+    assert keys_in_whole_vectors(model) == WRITTEN
+    shapes = tensor_shapes(model)
+    assert {shapes[name].static for name in ("s", "s0", "p")} == {(1, HEADS, KEYS, 32)}
+    assert np.isnan(wanted[0]).any() == (sizes[-2:] in ((KEYS, KEYS), (KEYS, 1)))
+    for found, one in zip(hidden(model), wanted, strict=True):
+        np.testing.assert_allclose(found, one, rtol=1e-5, atol=1e-6)
+
+
+def test_a_mask_that_is_seen_outside_is_seen_as_it_was() -> None:
+    model = masked(1, 1, KEYS, KEYS, watched=True)
+    wanted = hidden(model)
+    assert keys_in_whole_vectors(model) == WRITTEN
+    assert [one.shape for one in hidden(model)] == [one.shape for one in wanted]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -184,6 +243,16 @@ def test_values_on_the_left_stay() -> None:
 )
 def test_few_are_added(keys: int, extra: int) -> None:
     assert more(keys) == extra
+
+
+@pytest.mark.mutation
+def test_a_mask_that_goes_to_other_keys_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = masked(1, 1, KEYS, KEYS)
+    wanted = hidden(model)
+    assert keys_in_whole_vectors(model) == WRITTEN
+    pads = next(one for one in model.graph.initializer if one.name == "s0__beside_pads")
+    pads.CopyFrom(numpy_helper.from_array(np.roll(numpy_helper.to_array(pads), 4), pads.name))
+    assert not all(np.allclose(*pair, equal_nan=True) for pair in zip(hidden(model), wanted, strict=True))
 
 
 @pytest.mark.mutation

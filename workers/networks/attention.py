@@ -15,7 +15,6 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from workers.networks.graph import (
     Weights,
     attribute,
-    computed,
     neighbours,
     operator_types,
     put,
@@ -34,7 +33,8 @@ QUARTER = 4
 MORE = 1 / 8
 """How many keys may be added, as a share."""
 BESIDE = {"Add": 0.0, "Mul": 0.0, "Sub": 0.0, "Div": 1.0}
-"""What may stand between the product and the Softmax, with a constant; and with what that is padded."""
+"""What may stand between the product and the Softmax, with a constant; and with what that is padded. What is added may be
+computed too, as a mask that says which of a text's words are there."""
 
 
 @dataclass(frozen=True)
@@ -88,28 +88,37 @@ def _attention(
     values = reading.get(softmax.output[0])
     if not sizes or attribute(softmax, "axis", -1) not in (-1, len(sizes) - 1) or values is None:
         return None
-    between, name = list[NodeProto](), softmax.input[0]
-    while readers[name] == 1 and (node := makers.get(name)) and _passes(node, sizes, weights):
-        between.append(node)
-        (name,) = computed(node, weights)
-    product = makers.get(name)
-    once = readers[name] == readers[softmax.output[0]] == 1
-    if not once or product is None or values.input[0] != softmax.output[0]:
+    weighs = readers[softmax.output[0]] == 1 and values.input[0] == softmax.output[0]
+    if not weighs or _of_right_side(values, -2, shapes, weights) != sizes[-1]:
         return None
-    keys = _of_right_side(product, -1, shapes, weights), _of_right_side(values, -2, shapes, weights)
-    return _Attention(product, tuple(between), softmax, values, sizes[-1]) if keys == (sizes[-1], sizes[-1]) else None
+    ways: list[tuple[str, tuple[NodeProto, ...]]] = [(softmax.input[0], ())]
+    while ways:
+        name, between = ways.pop()
+        node = makers.get(name)
+        if node is None or readers[name] != 1:
+            continue
+        if _of_right_side(node, -1, shapes, weights) == sizes[-1]:
+            return _Attention(node, between, softmax, values, sizes[-1])
+        ways += [(one, (*between, node)) for one in _scores(node, sizes, shapes, weights)]
+    return None
 
 
-def _passes(node: NodeProto, sizes: tuple[int, ...], weights: Weights) -> bool:
-    """Whether an operator reads the scores and a constant of a number for each key, or of one for all."""
-    if node.op_type not in BESIDE or len(node.input) != 2 or len(computed(node, weights)) != 1:
-        return False
-    first = node.input[0] in weights
-    other = node.input[0 if first else 1]
-    if other not in weights or (first and node.op_type not in ("Add", "Mul")):
-        return False
-    shape = weights.shape(other)
-    return len(shape) <= len(sizes) and (not shape or shape[-1] in (1, sizes[-1]))
+def _scores(node: NodeProto, sizes: tuple[int, ...], shapes: Mapping[str, TensorShape], weights: Weights) -> list[str]:
+    """What an operator reads that may be the scores: beside it is a number for each key, or one for all."""
+    if node.op_type not in BESIDE or len(node.input) != 2:
+        return []
+    first, second = node.input
+    both = [(second, first), (first, second)] if node.op_type in ("Add", "Mul") else [(first, second)]
+    return [
+        name
+        for name, beside in both
+        if name not in weights and (beside in weights or node.op_type == "Add") and _by_key(beside, sizes, shapes)
+    ]
+
+
+def _by_key(name: str, sizes: tuple[int, ...], shapes: Mapping[str, TensorShape]) -> bool:
+    shape = shapes[name].static if name in shapes else None
+    return shape is not None and len(shape) <= len(sizes) and (not shape or shape[-1] in (1, sizes[-1]))
 
 
 def _of_right_side(node: NodeProto, axis: int, shapes: Mapping[str, TensorShape], weights: Weights) -> int | None:
@@ -125,30 +134,37 @@ def _written(
     """What is put in the place of its operators, by their results."""
     name = found.softmax.output[0]
 
-    def padded(node: NodeProto, axis: int, what: str) -> list[NodeProto]:
-        """A product whose right side has so many more along an axis."""
-        pads = np.zeros(2 * len(sizes_of(shapes, node.input[1])), np.int64)
+    def padded(read: str, axis: int, part: str) -> NodeProto:
+        """What has so many more along an axis, of zeros."""
+        pads = np.zeros(2 * len(sizes_of(shapes, read)), np.int64)
         pads[axis] = extra
-        sizes = weights.put(f"{name}__{what}_pads", pads)
-        pad = helper.make_node("Pad", [node.input[1], sizes], [f"{name}__{what}"])
-        return [pad, rewired(node, [node.input[0], f"{name}__{what}"], node.output[0])]
+        return helper.make_node("Pad", [read, weights.put(f"{part}_pads", pads)], [part])
 
+    def of_more(node: NodeProto, axis: int, part: str) -> list[NodeProto]:
+        """A product whose right side has them."""
+        pad = padded(node.input[1], axis, f"{name}__{part}")
+        return [pad, rewired(node, [node.input[0], *pad.output], node.output[0])]
+
+    def widened(node: NodeProto) -> list[NodeProto]:
+        """With what has a number for each key: a constant, or what is added."""
+        made, inputs = list[NodeProto](), [*node.input]
+        for place, read in enumerate(inputs):
+            if read in scores or sizes_of(shapes, read)[-1:] != (found.keys,):
+                continue
+            if read in weights:
+                inputs[place] = wider(read, len(weights.shape(read)) - 1, extra, BESIDE[node.op_type])
+            else:
+                made.append(padded(read, -1, f"{node.output[0]}__beside"))
+                inputs[place] = made[-1].output[0]
+        return [*made, rewired(node, inputs, node.output[0])]
+
+    scores = {one.output[0] for one in found.every}
     mask = np.zeros(found.keys + extra, np.float32)
     mask[found.keys :] = -np.inf
     masked = helper.make_node("Add", [found.softmax.input[0], weights.put(f"{name}__mask", mask)], [f"{name}__masked"])
     return {
-        found.product.output[0]: padded(found.product, -1, "keys"),
-        **{node.output[0]: [_widened(node, found.keys, extra, weights, wider)] for node in found.between},
+        found.product.output[0]: of_more(found.product, -1, "keys"),
+        **{node.output[0]: widened(node) for node in found.between},
         name: [masked, rewired(found.softmax, [f"{name}__masked"], name)],
-        found.values.output[0]: padded(found.values, -2, "values"),
+        found.values.output[0]: of_more(found.values, -2, "values"),
     }
-
-
-def _widened(node: NodeProto, keys: int, extra: int, weights: Weights, wider: Wider) -> NodeProto:
-    """With a constant that has a number for each key."""
-    inputs = [*node.input]
-    for place, name in enumerate(inputs):
-        if name in weights and weights.shape(name)[-1:] == (keys,):
-            axis = len(weights.shape(name)) - 1
-            inputs[place] = wider(name, axis, extra, BESIDE[node.op_type])
-    return rewired(node, inputs, node.output[0])
