@@ -111,11 +111,16 @@ def test_what_the_network_does_not_take_is_of_no_meaning(archive: Path, tmp_path
     assert (code, "--inputs" in line, "model.so" in line) == (3, False, True)
 
 
-def test_an_archive_that_was_not_unpacked_whole_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_was_not_unpacked_whole_is_refused(archive: Path, tmp_path: Path) -> None:
     shutil.copyfile(SHIPPED / "run.py", tmp_path / "run.py")
+    whole = "; unpack the whole archive into one folder"
+    assert run(tmp_path) == (3, f"cannot run here: metadata.json: No such file or directory{whole}")
+    (tmp_path / "metadata.json").write_text("{")
     code, line = run(tmp_path)
-    assert code == 3
-    assert line.startswith("cannot run here: metadata.json: No such file or directory; unpack the whole archive")
+    assert (code, line[: len("cannot run here: metadata.json: ")]) == (3, "cannot run here: metadata.json: ")
+    assert line.endswith(whole)
+    shutil.copyfile(archive / "metadata.json", tmp_path / "metadata.json")
+    assert run(tmp_path) == (3, f"cannot run here: model.so is not there{whole}")
 
 
 @pytest.mark.skipif(driver(), reason="this machine has an NVIDIA driver")

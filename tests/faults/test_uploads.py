@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +22,8 @@ COUNT = int(os.environ.get("HOSTILE_UPLOADS", "24"))
 OF_ONE = 24
 """Uploads of an account, which may send 30 in an hour."""
 SECRET = b"what no upload may read"
-LONGEST = 30.0  # s of a verdict: 20 on the clock, and what a busy machine adds
+LONGEST = 30.0
+"""Seconds of a verdict from when it was begun: the table says 10, a child has 20, and others use this machine."""
 
 
 def rubbish(random: np.random.Generator, content: bytes, secret: Path) -> bytes:
@@ -71,7 +71,9 @@ def sent(site: Any, session: str, content: bytes) -> str:
     headers = [cookie, kind, f"Content-Length: {len(body)}", "X-Requested-With: XMLHttpRequest"]
     answer, _ = asked(site, "/networks/", headers, [body])
     assert answer.startswith("HTTP/1.1 200 "), answer
-    return str(json.loads(answer[answer.index("{") :])["location"].split("/")[2])
+    key = answer.partition('"location": "/networks/')[2].partition("/")[0]
+    assert key, answer
+    return key
 
 
 @pytest.mark.timeout(300 + 20 * COUNT)

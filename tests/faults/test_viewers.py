@@ -189,19 +189,27 @@ async def stalling(folder: Path, change: str = "pass") -> AsyncIterator[Stalling
             await watched.cut()
 
 
+async def left_alone(on: Stalling, late: float) -> None:
+    assert late < LATE
+    assert time.monotonic() - on.began < STALL, "they stalled meanwhile"
+    assert on.grown() < STALLING * HELD
+    await until(lambda: on.connections() == OTHERS, 2 * STALL, "the end of those that stall")
+    await until(lambda: on.opened() < STALLING / 4, 10, "the end of what was opened for them")
+    assert not [one.closed.result() for one in on.readers if one.closed.done()]
+
+
 async def test_readers_that_stall_cost_others_no_time_and_the_site_a_frame_each_until_it_leaves_them(
     tmp_path: Path,
 ) -> None:
-    async with stalling(tmp_path) as on:
-        late = [await on.late()]
-        while late[-1] > LATE and len(late) < 3:
-            late.append(await on.late())  # a machine that others use is late too
-        assert late[-1] < LATE, late
-        assert len(late) > 1 or time.monotonic() - on.began < STALL, "they stalled meanwhile"
-        assert on.grown() < STALLING * HELD
-        await until(lambda: on.connections() == OTHERS, 2 * STALL, "the end of those that stall")
-        await until(lambda: on.opened() < STALLING / 4, 10, "the end of what was opened for them")
-        assert not [one.closed.result() for one in on.readers if one.closed.done()]
+    for attempt in range(3):
+        folder = tmp_path / str(attempt)
+        folder.mkdir()
+        async with stalling(folder) as on:
+            late = await on.late()
+            if late > LATE and attempt < 2:
+                continue  # a machine that others use is late too
+            await left_alone(on, late)
+            return
 
 
 CONSUMERS = """
@@ -272,9 +280,9 @@ class Looking:
             line.heard.clear()
 
 
-async def looked_at(site: Any, change: str = "pass") -> tuple[list[list[int]], list[int]]:
+async def looked_at(site: Any) -> tuple[list[list[int]], list[int]]:
     """Numbers that many viewers heard of a run, whose network is cut three times, and those that the database has."""
-    serve(site, change)
+    serve(site)
     site.server()
     site.worker()
     site.worker("prepare")
@@ -293,7 +301,12 @@ async def looked_at(site: Any, change: str = "pass") -> tuple[list[list[int]], l
             assert not looking.refused(), site.logs()
             await looking.cut()
             await looking.come()
-        over = f"result = not Job.objects.filter(run__job={job!r}, state__in=['queued', 'running', 'paused']).exists()"
+        over = f"""
+from apps.tuning.models import Artifact
+from apps.tuning.states import ACTIVE
+jobs = Job.objects.filter(pk={job!r}) | Job.objects.filter(run__job={job!r})
+result = Artifact.objects.exists() and not jobs.filter(state__in=ACTIVE).exists()
+"""
         await until(lambda: site.ask(over), SECONDS + 180, "the end of the run and of its library")
         numbers = site.ask(
             f"result = list(Event.objects.filter(run={run!r}).order_by('seq').values_list('seq', flat=True))"

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from workers.messages.cores import usable_cores
+
 pytestmark = pytest.mark.tvm
 BEGINS = """
 import os, sys, threading
@@ -35,11 +37,11 @@ def unpacked(tuned: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def program(folder: Path, text: str, **variables: str) -> str:
+def program(folder: Path, text: str, begins: str = BEGINS, **variables: str) -> str:
     """What it prints."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "TVM_NUM_THREADS")}
     done = subprocess.run(
-        [sys.executable, "-c", BEGINS + text], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, "-c", begins + text], cwd=folder, capture_output=True, text=True, timeout=120, check=False,
         env={**kept, **variables},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -62,14 +64,16 @@ def test_the_program_keeps_its_cores_and_its_packages(unpacked: Path) -> None:
     assert program(unpacked, "print(os.sched_getaffinity(0) == mine, 'torch' in sys.modules)") == "True False"
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core is all that there is")
-def test_threads_are_held_on_cores_that_are_all_its_own_alone(unpacked: Path) -> None:
+@pytest.mark.skipif(usable_cores() < 2, reason="one core is all that there is")
+def test_threads_are_pinned_to_cores_that_it_takes_all(unpacked: Path) -> None:
     """Several processes with the same cores to choose from would all take the same first ones."""
-    assert program(unpacked, "print(all(cores == mine for cores in held()))", TVM_NUM_THREADS="1") == "True"
-    one = f"taskset -c {min(os.sched_getaffinity(0))}".split()
-    text = "network(inputs[0]); print(all(len(cores) == 1 for cores in held()))"
-    done = subprocess.check_output([*one, sys.executable, "-c", BEGINS + text], cwd=unpacked, text=True, timeout=120)
-    assert done.strip() == "True"
+    pinned = "print(sum(len(cores) == 1 for cores in held()))"
+    assert program(unpacked, pinned, TVM_NUM_THREADS="1") == "0"
+    assert program(unpacked, f"network = Library(pin=True)\n{pinned}", TVM_NUM_THREADS="1") == "1"
+    every = str(usable_cores())
+    assert program(unpacked, pinned, TVM_NUM_THREADS=every) == every
+    free = BEGINS.replace("Library()", "Library(pin=False)")
+    assert program(unpacked, pinned, free, TVM_NUM_THREADS=every) == "0"
 
 
 def test_a_call_after_a_fork_is_refused_in_place_of_waiting_for_ever(unpacked: Path) -> None:
@@ -122,9 +126,14 @@ print(fewer, os.environ["TVM_NUM_THREADS"] == first)
 
 
 def test_outputs_that_cannot_be_written_leave_nothing(unpacked: Path) -> None:
+    """As on a full disk: a file may have no byte here."""
+    begins = "import resource, runpy, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)"
+    script = (
+        f"{begins}; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9)); runpy.run_path('run.py', run_name='__main__')"
+    )
     done = subprocess.run(
-        [sys.executable, "run.py", "--runs", "1", "--outputs", "/dev/full"], cwd=unpacked, capture_output=True, text=True,
-        timeout=60, check=False,
+        [sys.executable, "-c", script, "--runs", "1", "--outputs", "outputs.npz"], cwd=unpacked, capture_output=True,
+        text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert (done.returncode, Path("/dev/full").exists()) == (3, True)
-    assert done.stderr.endswith("--outputs /dev/full: No space left on device; name a file that can be written\n")
+    assert (done.returncode, (unpacked / "outputs.npz").exists()) == (3, False)
+    assert done.stderr.endswith("--outputs outputs.npz: File too large; name a file that can be written\n")

@@ -20,6 +20,10 @@ from workers.messages.whole import whole
 from workers.networks.inspect import Inspection
 
 DRIVER = "NVIDIA's driver and CUDA's runtime of version 13 (libcudart.so.13) have to be there as well.\n"
+PINNED = (
+    "Each thread keeps a core of its own where the library takes all that the process may use: give each of several\n"
+    "processes cores of its own (taskset, cpusets), or say Library(pin=False).\n"
+)
 SHIPPED = Path(__file__).resolve().parent / "shipped"
 GENERATED = (
     "abm", "amx", "avx", "bmi", "f16c", "fma", "gfni", "movbe", "pni", "popcnt", "sse", "ssse", "tbm", "xop",
@@ -111,8 +115,9 @@ def _readme(metadata: dict[str, Any]) -> str:
         f"{DRIVER if gpu else ''}python run.py\n\n"
         "In a program, with this folder on Python's path:\n\n"
         "from run import Library\nnetwork = Library()\noutputs = network({'name of an input': array})\n\n"
-        "Any thread may call; one call runs at a time. Load it after a fork, in each process. Where a process may use more\n"
-        "cores than the library has threads these are held on none: give a process cores of its own (taskset, cpusets).\n\n"
+        "Any thread may call; one call runs at a time. Load it after a fork, in each process; it sets\n"
+        "TVM_NUM_THREADS and the like.\n"
+        f"{'' if gpu else PINNED}\n"
         "model.so                      the network, run by TVM's runtime\n"
         "run.py                        prints its latency; --help says the rest\n"
         "metadata.json                 inputs, outputs, target, versions, latency, verification\n"

@@ -37,6 +37,7 @@ _ATTRIBUTES = (
     0x401C5820,
     0x40806685,
 )  # FS_IOC_SETFLAGS, for 32 bits, FSSETXATTR, ENABLE_VERITY
+_ROOM = (0x40305828, 0x4030582A, 0x40305839)  # FS_IOC_RESVSP, RESVSP64, ZERO_RANGE: fallocate by another name
 _NAMELESS = 0x21  # MAP_SHARED with MAP_ANONYMOUS
 _HOLDS = (1024, 1040, 1026)  # F_SETLEASE and F_SETDELEG, for which others wait who open the file; F_NOTIFY
 
@@ -157,7 +158,12 @@ def program(machine: str, network: bool, pins: bool = True, gpu: bool = False, s
         "setpriority": [_argument(0), *_unless(0, [_REFUSE]), _argument(1), *_when(0, [_PERMIT]), _REFUSE],
         "open": _emptied(1),
         "openat": _emptied(2),
-        "ioctl": [_argument(1), *(step for flags in _ATTRIBUTES for step in _when(flags, [_REFUSE])), _PERMIT],
+        "ioctl": [
+            _argument(1),
+            *(step for flags in _ATTRIBUTES for step in _when(flags, [_REFUSE])),
+            *(step for room in _ROOM for step in _when(room, [_UNSUPPORTED])),
+            _PERMIT,
+        ],
         "fcntl": [_argument(1), *(step for command in _HOLDS for step in _when(command, [_REFUSE])), _PERMIT],
         # Room beyond the end of a file RLIMIT_FSIZE does not bound, and it is taken in no time: a whole disk between two looks
         # at a tree's files. Where that is not to be had, as on some file systems, programs write.

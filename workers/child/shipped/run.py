@@ -31,6 +31,7 @@ with contextlib.suppress(ImportError):  # it comes with TVM, which `check` looks
     import numpy as np
 
 HERE = Path(__file__).resolve().parent
+UNPACK = "unpack the whole archive into one folder"
 
 
 class CannotRun(Exception):
@@ -41,12 +42,14 @@ class Library:
     """The network, for a program: `Library()({name: array})` gives its outputs as {name: array}, all of numpy, in memory of
     the caller's own.
 
-    Any thread may call; one call runs at a time, in a thread of the library's. After a fork each process makes its own.
+    Any thread may call; one call runs at a time, in a thread of the library's. After a fork each process makes its own, and
+    a process makes one after the other. With `pin` a core is kept for each of its threads: wanted where it computes alone,
+    harmful beside others, who may keep the same ones; by itself it does where it takes all cores that the process may use.
     Raises CannotRun, and ValueError for arrays that the network does not take.
     """
 
-    def __init__(self):
-        self.metadata = described()
+    def __init__(self, pin=None):
+        self.metadata, self._pin = described(), pin
         check(self.metadata)
         self._process = os.getpid()
         # TVM's pool belongs to the thread that first calls, and so do the cores that it is held on.
@@ -66,7 +69,7 @@ class Library:
     def _load(self):
         # A server's threads are not awake without need: what spins for 0.2 s after each call takes whole cores.
         os.environ.setdefault("TVM_THREAD_POOL_SPIN_COUNT", "2000")
-        return load(self.metadata, alone=False)
+        return load(self.metadata, self._pin)
 
     def _called(self, arrays):
         outputs = self._network(*(self._place.put(arrays[port["name"]]) for port in self.metadata["inputs"]))
@@ -76,8 +79,8 @@ class Library:
 def described():
     try:
         return json.loads((HERE / "metadata.json").read_text())
-    except OSError as error:
-        raise CannotRun(f"metadata.json: {error.strerror}; unpack the whole archive into one folder") from None
+    except (OSError, ValueError) as error:
+        raise CannotRun(f"metadata.json: {getattr(error, 'strerror', None) or error}; {UNPACK}") from None
 
 
 def named(outputs, metadata):
@@ -114,10 +117,8 @@ def check(metadata):
             )
 
 
-def load(metadata, alone=True):
-    """The network's main function, and where its tensors lie; the compiler's 260 MB are not loaded. Where it is not `alone`
-    on this machine, its threads are held on cores only if it takes all that this process may use: others would take the
-    same first ones."""
+def load(metadata, pin=True):
+    """The network's main function, and where its tensors lie; the compiler's 260 MB are not loaded. `pin` as `Library`."""
     gpu = metadata["target"]["kind"] == "cuda"
     threads = 1 if gpu else min(metadata["threads"], whole_cores())
     given = os.environ.get("TVM_NUM_THREADS", "")
@@ -136,15 +137,18 @@ def load(metadata, alone=True):
     os.environ.setdefault("TVM_BIND_THREADS", "0")
     # tvm_ffi takes it along where it finds it: a second, for nothing here.
     torch = sys.modules.setdefault("torch", None)
-    import tvm_ffi
-
-    if torch is None:
-        del sys.modules["torch"]  # the program may want it
+    try:
+        import tvm_ffi
+    finally:
+        if torch is None:
+            sys.modules.pop("torch")  # the program may want it
     package = Path(importlib.util.find_spec("tvm").origin).parent
     ctypes.CDLL(str(package / "lib" / "libtvm_runtime.so"), ctypes.RTLD_GLOBAL)
     with contextlib.suppress(OSError):  # sorting (TopK) is in there; a package without it has none
         ctypes.CDLL(str(package / "lib" / "libtvm_runtime_extra.so"))
     place = Gpu(tvm_ffi, package, metadata) if gpu else Processor(tvm_ffi)
+    if not (HERE / "model.so").exists():
+        raise CannotRun(f"model.so is not there; {UNPACK}")
     try:
         machine = tvm_ffi.load_module(str(HERE / "model.so"))["vm_load_executable"]()
     except Exception as error:  # what the loader says
@@ -153,7 +157,7 @@ def load(metadata, alone=True):
         ) from None
     machine["vm_initialization"](*place.devices)
     if not gpu:
-        spread_threads(tvm_ffi, alone)
+        spread_threads(tvm_ffi, pin)
     return machine, machine["main"], place
 
 
@@ -226,7 +230,7 @@ class Gpu:
         self.sync(self.device, 0)
 
 
-def spread_threads(tvm_ffi, alone):
+def spread_threads(tvm_ffi, pin):
     """A core for each thread: left alone, Linux puts two of them on one core after every pause, for some milliseconds."""
     if not hasattr(os, "sched_setaffinity"):
         return
@@ -237,8 +241,10 @@ def spread_threads(tvm_ffi, alone):
     tvm_ffi.get_global_func("runtime.config_threadpool")(of_any_core, threads)
     pool = sorted(int(task) for task in set(os.listdir("/proc/self/task")) - before)
     cores = apart(os.sched_getaffinity(0))
-    if not alone and (len({core_of(cpu) for cpu in cores}) > threads or len(pool) >= threads):
-        return  # some are for others, or the program began a thread of its own meanwhile
+    if pin is None:  # some may be for others, and the program may have begun a thread of its own meanwhile
+        pin = len({core_of(cpu) for cpu in cores}) <= threads and len(pool) < threads
+    if not pin:
+        return
     with contextlib.suppress(OSError):  # a service may be forbidden to; it is a gain, no need
         for place, thread in enumerate([0, *pool]):
             os.sched_setaffinity(thread, {cores[place % len(cores)]})
