@@ -87,7 +87,7 @@ def claim(job_id: Any, *, now: datetime | None = None) -> Claim | None:
     if task in READING:
         return claim_read(now=now)
     if task == Job.Task.BASELINE and turns.early(now).filter(_ready(now), pk=key).exists():
-        return _claimed(key, now)  # takes lines that another run has, at most: they cost nobody a turn
+        return _claimed(key, now)  # takes lines that another run has, at most, which costs nobody a turn
     tasks = TASKS_OF[QUEUE_OF[task]] if task else ()
     # Not one of these after the other: of baselines of paused runs alone each account may have a hundred.
     ready = _ready(now) & ~turns.held_up(now) if task in turns.PREPARING else _ready(now)
@@ -130,6 +130,7 @@ def _claimed(key: uuid.UUID, now: datetime) -> Claim | None:
             return None
         if job.task == Job.Task.CONVERT and second(job, ready):
             return None
+        before = job.claimed
         later = list(turns.early(now).values_list("pk", flat=True)) if job.task == Job.Task.TUNE else []
         if not move(
             key,
@@ -148,6 +149,7 @@ def _claimed(key: uuid.UUID, now: datetime) -> Claim | None:
             return None
         job.refresh_from_db()
         if job.task == Job.Task.BASELINE and job.run is not None and taken_meanwhile(job.run):
+            Job.objects.filter(pk=key).update(claimed=before)  # nobody had anything of the machine
             settle(job, After(State.DONE, 0), now=now)
             return None
         if job.task == Job.Task.TUNE:

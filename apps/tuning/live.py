@@ -38,7 +38,7 @@ from django.db.models import F, Q, Sum
 from apps.tuning.journal import ordered, own_terms, slot_row
 from apps.tuning.models import Event, Operator, Slot, TuningRun
 from apps.tuning.thinning import thinned
-from apps.tuning.walk import Walk, walk_of
+from apps.tuning.walk import Walk, walking
 
 CURVE, SLOTS, SPARK, LOG = 5000, 5000, 40, 200
 HAPPENED = ("log", "state", "phase")
@@ -47,8 +47,7 @@ HAPPENED = ("log", "state", "phase")
 
 def snapshot(run: TuningRun) -> dict[str, Any]:
     """The whole run as JSON, thinned to what a chart can show."""
-    walk = walk_of(run.pk)
-    with walk.turn:
+    with walking(run.pk) as walk:
         # The run and its last number in one query, so that they fit each other.
         run = TuningRun.objects.select_related("job", "network", "target").get(pk=run.pk)
         return _drawn(run, run.job.last_seq, walk)

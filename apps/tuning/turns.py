@@ -69,7 +69,8 @@ def early(now: datetime) -> QuerySet[Job]:
 def held_up(now: datetime) -> Q:
     """What has no place beside the machine yet, whoever asks for one: that of accounts that leave the last one to others, and
     what is `early`."""
-    return Q(task__in=PREPARING, owner__in=crowding()) | Q(pk__in=early(now).values("pk"))
+    crowded = Q(state=State.QUEUED, task__in=PREPARING, owner__in=crowding())  # one whose worker died has its place
+    return crowded | Q(pk__in=early(now).values("pk"))
 
 
 def over(job: Job, since: datetime, now: datetime) -> bool:

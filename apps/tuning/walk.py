@@ -3,7 +3,8 @@ so that only what came since is read when such a run is opened again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -23,16 +24,24 @@ MOST = 50_000
 Weights = list[tuple[int, float]]
 
 
+@contextmanager
+def walking(run: Any) -> Iterator[Walk]:
+    """The walk of the run of this key, from before its last number is read until all is drawn: of two who open a run at once
+    the second has little left to read."""
+    walk = _walk_of(run)
+    with walk.turn:
+        yield walk
+
+
 class Walk:
-    """Of one run. Who asks for it holds its `turn` from before the run's last number is read until all is drawn: of two who
-    open a run at once the second has little left to read."""
+    """Of one run, for who has its `turn`."""
 
     def __init__(self) -> None:
         self.turn = Lock()
         self._kept: tuple[Weights, int, History, Scatter] | None = None
 
     def to(self, run: TuningRun, operators: Sequence[Operator], seq: int) -> tuple[History, Scatter]:
-        """Of all measurements up to this number, for as long as the caller has the `turn`."""
+        """Of all measurements up to this number."""
         weights = [(operator.index, operator.weight) for operator in operators]
         kept, self._kept = self._kept, None  # where this breaks off, the next one begins anew
         if kept is None or kept[0] != weights or kept[1] > seq:
@@ -48,8 +57,8 @@ class Walk:
 
 
 @lru_cache(RUNS)
-def walk_of(run: Any) -> Walk:
-    """Of the run of this key, whoever asks."""
+def _walk_of(run: Any) -> Walk:
+    """Whoever asks."""
     return Walk()
 
 

@@ -125,6 +125,7 @@ ODD: list[dict[str, Any]] = [
     *({"times": value} for value in ([0.5] * 21, [math.nan], ["x"], 5)),
     {"seconds": 0.0},
 ]  # fmt: skip
+FAILED: list[dict[str, Any]] = [{"error": "no", "taken": value} for value in (math.nan, math.inf, -1.0, "1", None)]
 
 
 def test_what_a_timer_says_of_a_program_is_taken() -> None:
@@ -139,8 +140,15 @@ def test_a_device_that_says_of_a_program_what_no_machine_would_is_refused(
     """Words of its own would be kept, each, and counted in the run's report."""
     with pytest.raises(DeviceRefused, match="it says of a program's time what no machine would"):
         ran(pool, tmp_path / "programs.so", [TIMED | odd])
-    with pytest.raises(DeviceRefused):
-        check_timing({name: value for name, value in TIMED.items() if name not in odd})
+    for name in odd.keys() - {"seconds"}:
+        with pytest.raises(DeviceRefused):
+            check_timing({kept: value for kept, value in TIMED.items() if kept != name})
+
+
+@pytest.mark.parametrize("odd", FAILED, ids=str)
+def test_what_a_program_took_that_failed_is_held_to_the_same(pool: Any, tmp_path: Path, odd: dict[str, Any]) -> None:
+    with pytest.raises(DeviceRefused, match="it says of a program's time what no machine would"):
+        ran(pool, tmp_path / "programs.so", [odd])
 
 
 @pytest.mark.parametrize(("told", "taken"), [(49152, 49152), (None, Machine.cache)])

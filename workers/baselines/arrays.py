@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from workers.messages.whole import whole
 
+UNREADABLE = (zipfile.BadZipFile, ValueError, EOFError, NotImplementedError, OverflowError, RuntimeError, MemoryError)
+"""What zipfile and numpy raise for a file that somebody else may have written."""
 WIDEST, HEADERS = 16, 4096
 """Bytes of the widest number, and of what a file holds of an array beside its numbers and, twice, its name."""
 
@@ -33,13 +35,10 @@ def room(arrays: Mapping[str, NDArray[Any]]) -> int:
 
 
 def check_within(path: Path, most: int) -> None:
-    """Raises ValueError for a file that `save` did not write, or whose arrays, once read, take over `most` bytes: what is
-    compressed may take any number of them."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path.name} is no .npz file ({error})") from None
+    """Raises ValueError for a file of which more than `most` bytes might be read: what is compressed may take any number of
+    them. Raises one of UNREADABLE for what is no archive."""
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise ValueError(f"{path.name} is compressed")
     if (size := sum(member.file_size for member in members)) > most:

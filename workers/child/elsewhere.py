@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -126,7 +127,11 @@ def _seconds(answer: Mapping[str, Any], name: str) -> list[float]:
     told = [line for line in output.splitlines() if line.startswith("{") and '"seconds"' in line]
     if answer["status"] or not told:
         raise ArtifactFailed(f"{name} failed on the device: {output[-600:].strip() or 'it said nothing'}")
-    return [float(seconds) for seconds in json.loads(told[-1])["seconds"]]
+    with suppress(ValueError, TypeError, KeyError):
+        seconds = [float(one) for one in json.loads(told[-1])["seconds"]]
+        if len(seconds) <= RUNS and all(0 < one < inf for one in seconds):
+            return seconds
+    raise ArtifactFailed(f"{name} told on the device what are no seconds of {RUNS} runs: {told[-1][:200]}")
 
 
 @contextmanager

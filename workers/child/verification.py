@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workers.baselines.arrays import check_within, load_reference, room, save
+from workers.baselines.arrays import UNREADABLE, check_within, load_reference, room, save
 from workers.baselines.verify import Verdict, compare, compare_any, parted
 from workers.child.peers import SEEDS, ArtifactFailed, onnxruntime, run_script
 from workers.messages.spec import RunSpec
@@ -66,11 +66,11 @@ def verified(spec: RunSpec, folder: Path, work: Path, run: Run | None = None, tu
     for path, reference in zip(found, references, strict=True):
         try:
             check_within(path, most)
-        except ValueError as error:
+            with np.load(path, allow_pickle=False) as stored:
+                asked = [name for name in stored.files if name in reference.outputs or name not in named]
+                made = {name: stored[name] for name in asked}
+        except UNREADABLE as error:
             raise ArtifactFailed(f"the library's outputs cannot be read: {error}") from None
-        with np.load(path, allow_pickle=False) as stored:
-            asked = [name for name in stored.files if name in reference.outputs or name not in named]
-            made = {name: stored[name] for name in asked}
         verdicts.append(_judged(made, reference, references, allowed))
     first = min(verdicts, key=lambda verdict: (verdict.passed, not verdict.note))
     if not unmoved:

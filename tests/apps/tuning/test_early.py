@@ -90,6 +90,7 @@ def test_lines_that_another_run_has_are_taken_before_a_runs_turn(site: Site, bob
     assert taken(twin) is None
     twin.refresh_from_db()
     assert len(twin.baselines) == len(BASELINES)
+    assert Job.objects.get(run=twin, task="baseline").claimed is None, "it was nobody's turn"
 
 
 def test_lines_that_another_run_has_keep_nobody_waiting_and_wait_for_nobody(site: Site, bobs: list[TuningRun]) -> None:
@@ -102,6 +103,14 @@ def test_lines_that_another_run_has_keep_nobody_waiting_and_wait_for_nobody(site
     assert taken(bobs[2]) is None
     bobs[2].refresh_from_db()
     assert len(bobs[2].baselines) == len(BASELINES)
+    assert services.claim(library.pk) is not None
+
+
+def test_a_library_whose_worker_died_has_its_place_though_others_wait(site: Site, bobs: list[TuningRun]) -> None:
+    Job.objects.filter(task="baseline").update(state="done")
+    library = enqueue("compile", site.ada, run=TuningRun.objects.get(owner=site.ada), network=site.network)
+    assert services.claim(library.pk) is not None
+    Job.objects.filter(pk=library.pk).update(lease_until=clock.now() - MINUTE)
     assert services.claim(library.pk) is not None
 
 

@@ -407,7 +407,7 @@ def test_a_run_of_50_000_measurements_is_drawn_within_two_seconds(
     texts: list[str] = []
 
     def open_it() -> None:
-        walk.walk_of.cache_clear()  # as for the first time
+        walk._walk_of.cache_clear()  # as for the first time
         texts.append(json.dumps(live.snapshot(run)))
 
     took = quickest(lambda: work_of(open_it), 2.0)

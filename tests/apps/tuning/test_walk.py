@@ -21,7 +21,7 @@ from tests.apps.threads import in_threads
 def anew(run: TuningRun) -> dict[str, Any]:
     """Its snapshot as who opens it first has it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live, "walk_of", lambda _: walk.Walk())
+        patch.setattr(walk, "_walk_of", lambda _: walk.Walk())
         return live.snapshot(run)
 
 

@@ -198,8 +198,7 @@ class DevicePool(Pool):
             return None
         if fault := answer.get("fault"):
             raise DeviceGone(f"the device cannot take programs: {fault}")
+        check_timing(answer)
         if "seconds" not in answer:
             self._there.discard(task.library)  # whether it was loaded is not told
-        else:
-            check_timing(answer)
         return self._ran(task, answer)
