@@ -565,7 +565,14 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
                 helper.make_node("Constant", [], ["i"], value=constant("i", forms.integers(0))),
                 helper.make_node("Unsqueeze", ["x", "front"], ["p"]),
                 helper.make_node(
-                    "RoiAlign", ["p", "r", "i"], ["q"], name="it", mode="max", output_height=2, output_width=3
+                    "RoiAlign",
+                    ["p", "r", "i"],
+                    ["q"],
+                    name="it",
+                    mode="max",
+                    output_height=2,
+                    output_width=3,
+                    spatial_scale=0.25,
                 ),
                 helper.make_node("Squeeze", ["q", "front"], ["b"]),
             ),

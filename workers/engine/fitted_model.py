@@ -14,7 +14,7 @@ from workers.engine.history import History
 from workers.engine.ports import CostModel, Prediction
 from workers.engine.search import Search
 from workers.engine.space import Choices, Features, Operator
-from workers.engine.transfer import AGREEMENT, Loan, Neighbours, agreement, extents, placed
+from workers.engine.transfer import AGREEMENT, LEAST, Loan, Neighbours, agreement, extents, placed
 
 Opinion = Callable[[Choices], Prediction]
 
@@ -99,8 +99,9 @@ class FittedModel:
         return tuple(offers)
 
     def _agree(self, offers: tuple[Loan, ...]) -> bool:
-        """Whether a model of others' points alone orders the own ones better than chance: they may be of another kind."""
-        if not offers or not self._seen.speeds:
+        """Whether a model of others' points alone orders the own ones better than chance, of which it takes some: they may be
+        of another kind."""
+        if not offers or len(self._seen.speeds) < LEAST:
             return False
         model = self._make()
         model.fit(*self._neighbours.points(offers))

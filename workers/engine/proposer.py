@@ -48,7 +48,7 @@ class GuidedProposer:
         neighbours: Neighbours | None = None,
     ) -> None:
         self.operator = operator
-        self._search = (search or Search()).of_each(len(operator.sketches))
+        self._search = search or Search()
         self._rng = rng
         self._history = History(operator, known)
         self._starts = known.tried_first(operator.start[: self._search.starts])
@@ -61,7 +61,7 @@ class GuidedProposer:
         self._neighbours.join(operator, self._history)
         for other in known.alike:
             self._neighbours.lend(operator, other)
-        self._sketches = []
+        self._sketches, of_each = [], self._search.of_each(len(operator.sketches))
         for number, child in enumerate(rng.spawn(len(operator.sketches))):
             model = FittedModel(
                 operator, number, cost_model, self._search, self._history, self._neighbours, self.counters
@@ -69,7 +69,7 @@ class GuidedProposer:
             sketch, seen = operator.sketches[number], self._history.sketches[number]
             machine = operator.machine if self._search.informed else None
             draws = sketch if machine is None else InformedDraws(sketch, machine, seen)
-            one = SketchSearch(sketch, seen, explorer(child), sampler, model, draws, self._search, rng, self.counters)
+            one = SketchSearch(sketch, seen, explorer(child), sampler, model, draws, of_each, rng, self.counters)
             self._sketches.append(one)
 
     @property

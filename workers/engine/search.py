@@ -33,12 +33,12 @@ class Search:
     """Numbers of the inner search.
 
     `first` measured points, failures included, an operator needs before its cost models are asked, each sketch an equal
-    part of them; until then its share of a plan is random (AutoTVM: the first plan). With 0 explorer and sampler choose
-    that plan too, by a model that knows nothing (Chameleon, 3.1: whatever is measured was sampled). `epsilon` is the random
-    share of a plan afterwards (AutoTVM: the last 5 %). `pool` x the plan is what the explorer hands to the sampler. The
-    model is refitted when its points grew by `refit` of their number or by `refit_points`, whichever is less, and by
-    `RARELY` of it at least. `patience` consecutive duplicates or invalid configurations close a sketch. `power` and
-    `curiosity` set the sketches' shares, see `SketchShares`.
+    part of them, rounded up; until then its share of a plan is random (AutoTVM: the first plan). With 0 explorer and
+    sampler choose that plan too, by a model that knows nothing (Chameleon, 3.1: whatever is measured was sampled).
+    `epsilon` is the random share of a plan afterwards (AutoTVM: the last 5 %). `pool` x the plan is what the explorer hands
+    to the sampler. The model is refitted when its points grew by `refit` of their number or by `refit_points`, whichever is
+    less, and by `RARELY` of it at least. `patience` consecutive duplicates or invalid configurations close a sketch.
+    `power` and `curiosity` set the sketches' shares, see `SketchShares`.
 
     `starts` is how many of the configurations that the rules of the machine begin with are measured before anything else,
     None for all (AutoTVM's default configuration is one).

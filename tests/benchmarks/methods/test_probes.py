@@ -75,22 +75,31 @@ def test_500_runs_of_slow_programs_are_given_up_here_too(space: Source) -> None:
     assert found["fixed_over_paper"] == pytest.approx(1.0)  # 80 runs are two batches
 
 
+def asked(space: Source) -> dict[str, float]:
+    """Of three seeds: the counts together, and the means."""
+    found = [surrogate(space, seed) for seed in range(3)]
+    return {"n": sum(one["n"] for one in found)} | {
+        name: float(np.mean([one[name] for one in found])) for name in ("drawn", "proposed")
+    }
+
+
 def holds(found: Mapping[str, float]) -> bool:
-    """The gate of 70 to 90 %, of 256 drawn and about as many proposed: 2.5 % is one standard error."""
-    return found["n"] >= 200 and 0.7 <= found["drawn"] <= 0.9 and 0.7 <= found["proposed"] <= 0.9
+    """The gate of 70 to 90 %, of 768 drawn and about as many proposed: 1.2 % is one standard error. Of the latter it holds
+    87 %, and 92 % where little is added."""
+    return found["n"] >= 600 and 0.7 <= found["drawn"] <= 0.9 and 0.7 <= found["proposed"] <= 0.9
 
 
 def test_the_calibrated_interval_holds_70_to_90_percent_of_what_is_drawn_and_of_what_it_proposes(space: Source) -> None:
-    assert holds(surrogate(space, 1))
+    assert holds(asked(space))
 
 
 @pytest.mark.mutation
 def test_mutation_spreads_with_little_added_fail_the_gate_by_what_is_proposed(
     space: Source, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An explorer finds those of which luck made the largest: 93 % were held."""
+    """An explorer finds those of which luck made the largest."""
     monkeypatch.setattr(random_forest, "COMMON", 0.5)
-    found = surrogate(space, 1)
+    found = asked(space)
     assert 0.7 <= found["drawn"] <= 0.9 < found["proposed"]
     assert not holds(found)
 
