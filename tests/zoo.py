@@ -18,8 +18,9 @@ import onnx
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from workers.baselines.inputs import seeded_inputs
+from workers.networks.check import load
 from workers.networks.examples import EXAMPLES, example, example_bytes
-from workers.networks.inspect import inspect
+from workers.networks.inspect import inspect_model
 
 SEED = 0
 
@@ -287,7 +288,7 @@ class _Calibration:
     """Seeded inputs for ONNX Runtime's calibration, one after the other until None."""
 
     def __init__(self, path: Path) -> None:
-        described = inspect(path)
+        described = inspect_model(load(path))
         self._left = [seeded_inputs(described, 100 + number) for number in range(4)]
 
     def get_next(self) -> Any:

@@ -21,7 +21,8 @@ from workers.baselines.onnxruntime import _nudge_scales, measured
 from workers.baselines.order import Latency, Order
 from workers.baselines.session import OnnxRuntimeSession, refusal
 from workers.baselines.verify import compare
-from workers.networks.inspect import Inspection, Port, inspect
+from workers.networks.check import load
+from workers.networks.inspect import Inspection, Port, inspect_model
 from workers.networks.precision import stored_by
 
 
@@ -75,6 +76,24 @@ def test_onnx_runtime_is_told_the_sizes_that_are_compiled_for(
     assert {node.op_type for node in onnx.load(kept).graph.node} == {"Add"}
 
 
+def test_operators_of_its_own_are_run_as_they_were_uploaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though sizes that have no name are set in a copy of the network."""
+    node = helper.make_node("QuickGelu", ["x"], ["y"], domain="com.microsoft")
+    model = model_of([node], {"x": [None, 8]}, {"y": [None, 8]}, [])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    path, started = tmp_path / "network.onnx", list[onnx.ModelProto]()
+    path.write_bytes(model.SerializeToString())
+    start = onnxruntime.InferenceSession
+
+    def watched(source: Any, options: Any, **others: Any) -> Any:
+        started.append(onnx.ModelProto.FromString(source))
+        return start(source, options, **others)
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", watched)
+    next(measured(Order(str(path), str(tmp_path), shapes={"x": [3, 8]}, runs=1, warm_up=0.0)))
+    assert [[node.op_type for node in one.graph.node] for one in started] == [["QuickGelu"]]
+
+
 def steps_off(folder: Path, *, exact: bool = True) -> float:
     """How far the reference of a product of whole numbers is from what they are, at most."""
     weights = np.full((64, 8), 127, np.int8)
@@ -90,7 +109,7 @@ def steps_off(folder: Path, *, exact: bool = True) -> float:
         answer = next(measured(Order(str(path), str(folder / "out"), seeds=(0,), runs=0)))
         inputs, outputs = load_reference(answer["references"]["0"])
     else:
-        inputs = seeded_inputs(inspect(path), 0)
+        inputs = seeded_inputs(inspect_model(load(path)), 0)
         outputs = OnnxRuntimeSession(path, 1).run(inputs)
     quantised = np.clip(np.rint(inputs["x"] / np.float32(0.02)) + 128, 0, 255).astype(np.int64) - 128
     return float(np.abs(outputs["y"] - quantised @ weights.astype(np.int64)).max())
@@ -289,7 +308,7 @@ def test_session_times_every_run_with_the_given_clock(zoo_cache: Path) -> None:
     session = OnnxRuntimeSession(tiny(zoo_cache), 1, clock=lambda: next(ticks))
     with pytest.raises(RuntimeError, match="bind"):
         session.time(1)
-    session.bind(seeded_inputs(inspect(tiny(zoo_cache)), 0))
+    session.bind(seeded_inputs(inspect_model(load(tiny(zoo_cache))), 0))
     assert session.time(4).tolist() == [0.25] * 4
     assert len(session.time(4, longest=1.0)) == 2  # a look at the clock between two runs costs a tick, too
     assert len(session.time(4, longest=0.0)) == 1

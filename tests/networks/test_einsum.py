@@ -13,7 +13,7 @@ from tests.networks.forms import drawn
 from tests.networks.test_clean import outputs, same
 from tests.zoo import constant, model_of
 from workers.networks import einsum
-from workers.networks.einsum import einsums_to_products
+from workers.networks.einsum import einsums_to_products, einsums_to_transpositions
 from workers.networks.graph import Parts, operator_types
 
 SIZES = {"b": 2, "g": 3, "h": 4, "i": 5, "j": 6, "k": 7}
@@ -53,6 +53,34 @@ def test_they_compute_what_they_computed(equation: str) -> None:
     assert same(before, outputs(model))
 
 
+@pytest.mark.parametrize(
+    ("equation", "shape"),
+    [("...ij,...kj->...ik", [2, 5, 4]), ("...ij,jk->...ik", [4, 3]), ("...ij,bjk->b...ik", [2, 4, 3])],
+)
+def test_axes_that_are_not_named_are_told_by_the_sizes(equation: str, shape: list[int]) -> None:
+    node = helper.make_node("Einsum", ["x", "w"], ["y"], equation=equation)
+    model = model_of([node], {"x": [2, 3, 4]}, {"y": None}, [constant("w", drawn(*shape))], 17)
+    before = outputs(deepcopy(model))
+    assert einsums_to_products(model) == WRITTEN
+    assert same(before, outputs(model))
+
+
+@pytest.mark.parametrize("equation", ["...ij->...ji", "bij->jbi", "b...->...b"])
+def test_axes_in_another_order_are_a_transposition(equation: str) -> None:
+    node = helper.make_node("Einsum", ["x"], ["y"], equation=equation)
+    model = model_of([node], {"x": [2, 3, 4]}, {"y": None}, [], 17)
+    before = outputs(deepcopy(model))
+    assert einsums_to_transpositions(model) == "1 Einsum was written as a transposition"
+    assert operator_types(model) == {"Transpose"}
+    assert same(before, outputs(model))
+
+
+@pytest.mark.parametrize("equation", ["bij->bi", "bii->bi", "bij"])
+def test_sums_and_diagonals_are_no_transposition(equation: str) -> None:
+    node = helper.make_node("Einsum", ["x"], ["y"], equation=equation)
+    assert einsums_to_transpositions(model_of([node], {"x": [2, 4, 4]}, {"y": None}, [])) is None
+
+
 def test_what_needs_no_other_shape_is_given_none() -> None:
     """So that what looks for a Softmax of a product finds it."""
     model = of("bghik,bghjk->bghij")
@@ -61,7 +89,7 @@ def test_what_needs_no_other_shape_is_given_none() -> None:
 
 
 @pytest.mark.parametrize(
-    "equation", ["bi,bi->bi", "bij,bk->bik", "ii,ij->ij", "bij,jk", "...ij,jk->...ik", "bij,jk->bk"]
+    "equation", ["bi,bi->bi", "bij,bk->bik", "ii,ij->ij", "bij,jk", "...ii,ij->...ij", "bij,jk->bk"]
 )
 def test_others_stay(equation: str) -> None:
     """What sums nothing up, sums what is of one tensor alone, takes a diagonal, or leaves its result or axes to be guessed."""

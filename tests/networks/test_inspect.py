@@ -13,7 +13,7 @@ from tests.zoo import ZOO, model_of, squeezenet, tiny, tiny_residual
 from workers.networks.check import load
 from workers.networks.errors import NetworkError
 from workers.networks.examples import example
-from workers.networks.inspect import DynamicDimension, Port, inspect, inspect_model
+from workers.networks.inspect import DynamicDimension, Port, inspect_model
 from workers.networks.shape import shape_of
 from workers.networks.shapes import set_static_shapes, tensor_shapes
 
@@ -21,7 +21,7 @@ from workers.networks.shapes import set_static_shapes, tensor_shapes
 def test_squeezenet_is_described_quickly_and_as_json(zoo_cache: Path) -> None:
     path = squeezenet(zoo_cache)
     began = time.process_time()
-    found = inspect(path)
+    found = inspect_model(load(path))
     assert time.process_time() - began < 1.0
     assert found.inputs == (Port("data_0", "float32", (1, 3, 224, 224)),)
     assert [port.shape for port in found.outputs] == [(1, 1000, 1, 1)]
@@ -34,7 +34,7 @@ def test_squeezenet_is_described_quickly_and_as_json(zoo_cache: Path) -> None:
 
 
 def test_work_of_a_tiny_network_is_counted_exactly(zoo_cache: Path) -> None:
-    found = inspect(tiny(zoo_cache))
+    found = inspect_model(load(tiny(zoo_cache)))
     assert found.flops == 2 * 16 * 14 * 14 * 16 * 9 + 2 * 784 * 10
     assert found.parameters == 16 * 16 * 9 + 16 + 7840 + 10
     assert not found.dynamic
@@ -44,7 +44,7 @@ def test_weights_written_as_a_shape_count_as_parameters(zoo_cache: Path) -> None
     import onnx
 
     light = Path(onnx.__file__).parent / "backend/test/data/light/light_squeezenet.onnx"
-    assert inspect(light).parameters == inspect_model(example("squeezenet")).parameters
+    assert inspect_model(load(light)).parameters == inspect_model(example("squeezenet")).parameters
 
 
 def test_dynamic_dimensions_are_listed_and_set(zoo_cache: Path) -> None:

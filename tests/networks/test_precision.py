@@ -13,7 +13,7 @@ from tests.zoo import ZOO, constant, half, model_of, quantised, tiny
 from workers.networks import quantized_operators
 from workers.networks.check import load
 from workers.networks.errors import NetworkError
-from workers.networks.inspect import inspect, inspect_model
+from workers.networks.inspect import inspect_model
 from workers.networks.precision import INTEGER_OPERATORS, how_computed, multiplies_computed_integers
 from workers.networks.rewriting import with_sizes
 from workers.networks.tolerance import HALF, QUANTISED, ROUNDED, SINGLE, STEPS, Tolerance, tolerances
@@ -29,15 +29,15 @@ def test_precisions_are_named(zoo_cache: Path) -> None:
         quantised(zoo_cache, "tiny", "dynamic"): "quantised at run time",
     }
     for path, name in named.items():
-        assert inspect(path).precision == inspect(path).to_json()["precision"] == name
+        assert inspect_model(load(path)).precision == inspect_model(load(path)).to_json()["precision"] == name
         assert bool(how_computed(onnx.load(path))) == (name != "float32")
 
 
 def test_integer_convolutions_count_as_work(zoo_cache: Path) -> None:
-    wanted = inspect(tiny(zoo_cache)).work["Conv"]
-    assert inspect(quantised(zoo_cache, "tiny")).work["Conv"] == wanted
-    assert inspect(quantised(zoo_cache, "tiny", "QOperator")).work["QLinearConv"] == wanted
-    assert inspect(quantised(zoo_cache, "tiny", "dynamic")).work["ConvInteger"] == wanted
+    wanted = inspect_model(load(tiny(zoo_cache))).work["Conv"]
+    assert inspect_model(load(quantised(zoo_cache, "tiny"))).work["Conv"] == wanted
+    assert inspect_model(load(quantised(zoo_cache, "tiny", "QOperator"))).work["QLinearConv"] == wanted
+    assert inspect_model(load(quantised(zoo_cache, "tiny", "dynamic"))).work["ConvInteger"] == wanted
 
 
 @pytest.mark.parametrize("kind", [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4])

@@ -17,8 +17,9 @@ from tests import zoo
 from workers.engine.machine import Machine
 from workers.engine.methods import method
 from workers.messages.spec import RunSpec
+from workers.networks.check import load
 from workers.networks.clean import cleaned
-from workers.networks.inspect import inspect
+from workers.networks.inspect import inspect_model
 from workers.sandbox.lock import MeasureLock
 
 THREADS = 2
@@ -41,7 +42,7 @@ def target() -> dict[str, Any]:
 
 
 def spec_of(network: Path, **fields: Any) -> RunSpec:
-    inputs = {port.name: [int(n) for n in port.shape or ()] for port in inspect(str(network)).inputs}
+    inputs = {port.name: [int(n) for n in port.shape or ()] for port in inspect_model(load(str(network))).inputs}
     return RunSpec(str(network), target(), THREADS, 1e11, 1e10, inputs=inputs, **fields)
 
 

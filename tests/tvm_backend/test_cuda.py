@@ -18,8 +18,9 @@ from tests.tvm_backend.local import checks
 from workers.engine.gpu import Gpu
 from workers.engine.space import Operator
 from workers.engine.start import first_configurations
+from workers.networks.check import load
 from workers.networks.clean import cleaned
-from workers.networks.inspect import inspect
+from workers.networks.inspect import inspect_model
 
 pytestmark = pytest.mark.tvm
 
@@ -50,7 +51,10 @@ def loaded() -> Any:
 
 def shapes_of(path: Path) -> dict[str, list[int]]:
     """Of its inputs, open sizes as 1."""
-    return {port.name: [n if isinstance(n, int) else 1 for n in port.shape or ()] for port in inspect(str(path)).inputs}
+    return {
+        port.name: [n if isinstance(n, int) else 1 for n in port.shape or ()]
+        for port in inspect_model(load(str(path))).inputs
+    }
 
 
 def workloads_of(path: Path, layout: str = "auto") -> Any:

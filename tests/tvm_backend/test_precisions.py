@@ -15,7 +15,7 @@ from workers.baselines.inputs import seeded_inputs
 from workers.baselines.session import OnnxRuntimeSession
 from workers.baselines.verify import compare
 from workers.networks.check import load
-from workers.networks.inspect import inspect
+from workers.networks.inspect import inspect_model
 from workers.networks.tolerance import tolerances
 
 pytestmark = pytest.mark.tvm
@@ -35,7 +35,7 @@ def network(cache: Path, name: str, form: str) -> Path:
 def test_random_configurations_compute_what_the_reference_computes(zoo_cache: Path, name: str, form: str) -> None:
     path = network(zoo_cache, name, form)
     compiled, rng = Compiled(path), np.random.default_rng(7)
-    inputs = seeded_inputs(inspect(path), 0)
+    inputs = seeded_inputs(inspect_model(load(path)), 0)
     wanted = OnnxRuntimeSession(path, 1, exact=True).run(inputs)
     for best in ({}, compiled.drawn(rng), compiled.drawn(rng)):
         verdict = compare({"y": compiled.run(best, inputs["x"])}, wanted, tolerances(load(path)))
@@ -44,7 +44,7 @@ def test_random_configurations_compute_what_the_reference_computes(zoo_cache: Pa
 
 def test_types_at_the_borders_are_those_of_the_file(zoo_cache: Path) -> None:
     path = zoo.half(zoo_cache, "tiny")
-    x: Any = seeded_inputs(inspect(path), 0)["x"]
+    x: Any = seeded_inputs(inspect_model(load(path)), 0)["x"]
     assert x.dtype == Compiled(path).run({}, x).dtype == np.float16
 
 

@@ -17,7 +17,7 @@ from workers.baselines.arrays import save_reference
 from workers.baselines.inputs import seeded_inputs
 from workers.baselines.order import Order, answer, warm_ups
 from workers.baselines.session import REFUSALS, OnnxRuntimeSession
-from workers.networks.check import load
+from workers.networks.check import checked
 from workers.networks.inspect import Inspection, inspect_model
 from workers.networks.precision import is_quantised, stored_by
 from workers.networks.rewriting import sort_topk, with_sizes
@@ -37,7 +37,7 @@ def measured(order: Order, asked: Iterable[object] = ()) -> Iterator[dict[str, A
 
     Raises NetworkError for a bad network, ValueError for shapes that are missing.
     """
-    model = load(order.network)
+    model = checked(order.network)
     inspection = inspect_model(model)
     if inspection.dynamic or _without_rank(inspection):
         with_sizes(model, order.shapes)

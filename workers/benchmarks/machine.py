@@ -11,8 +11,9 @@ from workers.headless.content import content_hash
 from workers.headless.errors import UserMistake
 from workers.headless.machine import this_machine
 from workers.messages.spec import RunSpec
+from workers.networks.check import load
 from workers.networks.errors import NetworkError
-from workers.networks.inspect import inspect
+from workers.networks.inspect import inspect_model
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def opened(file: str) -> Network:
     """Raises UserMistake for a file that is no network, or one whose inputs have open sizes."""
     path = network_file(file)
     try:
-        inspection = inspect(path)
+        inspection = inspect_model(load(path))
     except NetworkError as error:
         raise UserMistake(f"{file}: {error.value}: {error.reason}; {error.next_step}") from None
     inputs = input_shapes(inspection.to_json(), {}, f"export {file} with fixed sizes")

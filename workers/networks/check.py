@@ -9,6 +9,7 @@ from pathlib import Path
 import onnx
 from onnx import ModelProto, inliner
 
+from workers.networks.contributed import write_out_contributed
 from workers.networks.early import set_aside
 from workers.networks.errors import NetworkError, one_line, shown
 from workers.networks.limits import DEFAULT, Limits
@@ -23,8 +24,15 @@ EXTENSION = ".onnx"
 
 
 def load(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
-    """The checked network, its local functions written out; raises NetworkError with one clear line where the file at `path` is
-    not one within `limits`.
+    """The checked network, ONNX Runtime's own operators written by ONNX's (`contributed`); raises what `checked` does."""
+    model = checked(path, limits)
+    write_out_contributed(model)
+    return model
+
+
+def checked(path: str | Path, limits: Limits = DEFAULT) -> ModelProto:
+    """The network as ONNX Runtime runs it, its local functions written out; raises NetworkError with one clear line where the
+    file at `path` is not one within `limits`.
 
     The order matters: each step is safe only because of the one before.
 

@@ -20,7 +20,7 @@ from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
 from workers.networks.concatenation import pool_before_concatenation, split_convolutions
-from workers.networks.einsum import einsums_to_products
+from workers.networks.einsum import einsums_to_products, einsums_to_transpositions
 from workers.networks.emptiness import drop_empty_parts
 from workers.networks.errors import one_line, shown
 from workers.networks.extremes import extremes_within, infinite_extremes
@@ -66,7 +66,7 @@ from workers.networks.rewriting import (
     sums_to_additions,
 )
 from workers.networks.scattering import scattered_by_places
-from workers.networks.sequences import sequences_to_parts
+from workers.networks.sequences import sequences_to_tensors
 from workers.networks.shape import sizes_of
 from workers.networks.shapes import set_static_shapes, tensor_shapes
 from workers.networks.shuffling import shuffles_with_channels_last
@@ -86,7 +86,8 @@ PASSES: tuple[Pass, ...] = (
     halves_to_singles,
     # First of those that look into the main graph alone.
     chosen_branches,
-    sequences_to_parts,
+    # Once more, of what has stood in branches.
+    sequences_to_tensors,
     drop_unread_outputs,
     whole_skip_normalizations,
     drop_identities,
@@ -127,6 +128,7 @@ PASSES: tuple[Pass, ...] = (
     one_hots_of_their_type,
     regions_half_a_pixel_off,
     sums_to_additions,
+    einsums_to_transpositions,
     einsums_to_products,
     keys_in_whole_vectors,
     hard_activations_to_clips,
@@ -192,6 +194,7 @@ def clean(
     set_static_shapes(model, {name: s for name, s in input_shapes.items() if name not in dropped})
     _apply(raise_opset, model, report)
     _apply(write_out_functions, model, report)
+    _apply(sequences_to_tensors, model, report)
     model = _simplified(model, simplifier or _onnxsim, report)
     # The passes change shapes on the way; inference finds them again.
     del model.graph.value_info[:]

@@ -7,7 +7,8 @@ from onnx import ModelProto, helper
 from workers.networks.structure import CONTRIBUTED, STANDARD, opset
 from workers.networks.subgraphs import nested
 
-EARLY = {"LayerNormalization": 17}
+_NEVER = 1 << 30
+EARLY = {"LayerNormalization": 17, "SimplifiedLayerNormalization": _NEVER}
 """By the operator set from which on ONNX has the same."""
 
 

@@ -1,15 +1,36 @@
-"""Sums by Einstein's convention as matrix products, which TVM has tiles for."""
+"""Sums by Einstein's convention as matrix products, which TVM has tiles for, and as transpositions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
 
-from onnx import ModelProto, NodeProto
+from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.graph import Parts, Weights, attribute, operator_types, rewrite, told
+from workers.networks.limits import DEFAULT
 from workers.networks.shape import sizes_of
 from workers.networks.shapes import tensor_shapes
+
+_BEFORE = "".join(chr(0x100 + place) for place in range(DEFAULT.rank))
+"""Letters of axes that an equation does not name; the last is of the last."""
+
+
+def einsums_to_transpositions(model: ModelProto) -> str | None:
+    """Those of one tensor of known sizes that put its axes into another order."""
+    if "Einsum" not in operator_types(model):
+        return None
+    shapes = tensor_shapes(model)
+
+    def transposed(node: NodeProto) -> list[NodeProto]:
+        letters = _letters(node, [sizes_of(shapes, name) for name in node.input]) if node.op_type == "Einsum" else []
+        if len(letters) != 2 or {*letters[0]} != {*letters[1]}:
+            return []
+        source, result = letters
+        return [helper.make_node("Transpose", node.input, node.output, perm=[source.index(one) for one in result])]
+
+    rewritten = rewrite(model.graph, transposed)
+    return told(rewritten, "Einsum was written as a transposition", "Einsums were written as transpositions")
 
 
 def einsums_to_products(model: ModelProto) -> str | None:
@@ -22,15 +43,26 @@ def einsums_to_products(model: ModelProto) -> str | None:
         if node.op_type != "Einsum" or len(node.input) != 2:
             return []
         sizes = [sizes_of(shapes, name) for name in node.input]
-        terms, _, result = attribute(node, "equation").decode().replace(" ", "").partition("->")
-        letters = [*terms.split(","), result]
-        known = all(len(size) == len(of) for size, of in zip(sizes, letters, strict=False))
-        if len(letters) != 3 or not known or not all(one.isalpha() and len({*one}) == len(one) for one in letters):
+        letters = _letters(node, sizes)
+        if not letters:
             return []
         return _product(node, letters, sizes, weights)
 
     rewritten = rewrite(model.graph, multiplied)
     return told(rewritten, "Einsum was written as a matrix product", "Einsums were written as matrix products")
+
+
+def _letters(node: NodeProto, sizes: Sequence[tuple[int, ...]]) -> list[str]:
+    """Of each input and of the result, one an axis; none where these are not as many, or one stands twice."""
+    terms, _, result = attribute(node, "equation").decode().replace(" ", "").partition("->")
+    named = [*terms.split(","), result]
+    free = [len(of) - len(term.replace("...", "")) for term, of in zip(named, sizes, strict=False)]
+    spelt = [
+        term.replace("...", _BEFORE[max(0, DEFAULT.rank - axes) :])
+        for term, axes in zip(named, [*free, max(free)], strict=False)
+    ]
+    known = len(named) == len(sizes) + 1 and all(len(of) == len(term) for of, term in zip(sizes, spelt, strict=False))
+    return spelt if known and all(one.isalpha() and len({*one}) == len(one) for one in spelt) else []
 
 
 def _product(

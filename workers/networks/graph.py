@@ -62,9 +62,13 @@ class Parts:
 
     def add(self, kind: str, part: str, *inputs: str, **attributes: Any) -> str:
         """The name of what one makes that is called `part` among them."""
-        name = f"{self.result}__{part}"
-        self._nodes.append(helper.make_node(kind, inputs, [name], **attributes))
-        return name
+        return self.several(kind, [part], *inputs, **attributes)[0]
+
+    def several(self, kind: str, parts: Iterable[str], *inputs: str, **attributes: Any) -> list[str]:
+        """The same of one that makes several."""
+        names = [f"{self.result}__{part}" for part in parts]
+        self._nodes.append(helper.make_node(kind, inputs, names, **attributes))
+        return names
 
     def constant(self, part: str, values: Any) -> str:
         return self._weights.put(f"{self.result}__{part}", np.asarray(values))
@@ -242,9 +246,15 @@ def prune(model: ModelProto) -> tuple[int, int]:
     gone = len(graph.node) - len(kept)
     if gone:
         replace_nodes(graph, kept)
+    idle = drop_unread_weights(graph)
+    del graph.value_info[:]
+    return gone, idle
+
+
+def drop_unread_weights(graph: GraphProto) -> int:
+    """How many went."""
     read = {*_reads(graph)}
     idle = [index for index, tensor in enumerate(graph.initializer) if tensor.name not in read]
     for index in reversed(idle):
         del graph.initializer[index]
-    del graph.value_info[:]
-    return gone, len(idle)
+    return len(idle)

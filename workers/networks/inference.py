@@ -7,7 +7,7 @@ for small constants, by the operators with which exporters compute shapes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,8 @@ from workers.networks.structure import CONTRIBUTED
 from workers.networks.subgraphs import subgraphs
 
 Array = NDArray[Any]
+Written = Callable[[NodeProto], Sequence[NodeProto]]
+"""What stands in an operator's place."""
 
 # What these make is as small as their outputs; others (a convolution with huge pads and strides) hide large ones.
 _FOLLOWED = frozenset(
@@ -53,12 +55,13 @@ class Inference:
         self._opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in model.opset_import}
         self._schemas: dict[tuple[str, str], Any] = {}
 
-    def run(self) -> dict[str, TensorShape]:
-        """Raises NetworkError as soon as a tensor, or all so far, would be too large."""
-        self._graph(self._model.graph)
+    def run(self, written: Written = lambda node: [node]) -> dict[str, TensorShape]:
+        """Raises NetworkError as soon as a tensor, or all so far, would be too large. `written` is called with each operator of
+        the main graph when `shapes` has what is before it, and returns those to go on with."""
+        self._graph(self._model.graph, written)
         return self.shapes
 
-    def _graph(self, graph: GraphProto) -> None:
+    def _graph(self, graph: GraphProto, written: Written) -> None:
         for tensor in graph.initializer:
             self._keep(tensor.name, TensorShape(tensor.data_type, tuple(tensor.dims)))
             if self.shapes[tensor.name].elements <= SMALL and tensor.data_type != TensorProto.STRING:
@@ -71,11 +74,12 @@ class Inference:
             if value.name in declared and value.name not in self._values:
                 self._keep(value.name, declared[value.name])
         for node in graph.node:
-            self._node(node, declared)
+            for one in written(node):
+                self._node(one, declared)
 
     def _node(self, node: NodeProto, declared: Mapping[str, TensorShape]) -> None:
         for inner in subgraphs(node):
-            self._graph(inner)
+            self._graph(inner, lambda node: [node])
         inferred = self._inferred(node)
         for name in filter(None, node.output):
             shape = inferred.get(name)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict, dataclass
 from math import prod
-from pathlib import Path
 from typing import Any
 
 import onnx
 from onnx import ModelProto, ValueInfoProto, helper
 
-from workers.networks.check import load
 from workers.networks.errors import NetworkError, shown
 from workers.networks.flops import flops_by_type
 from workers.networks.graph import uses
@@ -74,11 +72,6 @@ class Inspection:
             "outputs": list(plain["outputs"]),
             "dynamic": list(plain["dynamic"]),
         }
-
-
-def inspect(path: str | Path) -> Inspection:
-    """Checks the file and describes it; raises NetworkError like `check`."""
-    return inspect_model(load(path))
 
 
 def inspect_model(model: ModelProto) -> Inspection:

@@ -111,7 +111,7 @@ def multiplies_computed_integers(model: ModelProto) -> bool:
 
 def _quantized(model: ModelProto) -> str:
     kinds = {node.op_type for node in model.graph.node}
-    if "DynamicQuantizeLinear" in kinds:
+    if kinds & {"DynamicQuantizeLinear", "DynamicQuantizeMatMul"}:  # the second of a network as ONNX Runtime runs it
         return "quantised at run time"
     if kinds & INTEGER_OPERATORS:
         return "quantised (integer operators)"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto
+from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
@@ -36,6 +36,8 @@ _LARGEST = frozenset({"Relu", "MaxPool"})
 """By a scale below zero these would take the least."""
 REACH = 2.0**30
 """Steps: far beyond all that is stored in 8 or 16 bits, and within 32."""
+_BLOCKS = 21
+"""Operator set from which on ONNX has scales of blocks."""
 _AVERAGING = frozenset({"AveragePool", "GlobalAveragePool"})
 
 
@@ -334,7 +336,11 @@ class _Rules:
         if any(name not in self._weights for name in others):
             return None
         values = {**{name: self._weights.get(name) for name in others}, node.input[0]: first}
-        found = evaluate(node, values, self._opsets)
+        standard, opsets = NodeProto(), self._opsets
+        standard.CopyFrom(node)
+        if node.domain not in STANDARD:  # com.microsoft's pair is ONNX's of a later operator set
+            standard.domain, opsets = "", [helper.make_opsetid("", _BLOCKS)]
+        found = evaluate(standard, values, opsets)
         return None if found is None else found[0]
 
     def _stored_type(self, node: NodeProto, zero: str) -> int:
