@@ -764,11 +764,14 @@ NEAREST: dict[str, Callable[[], ModelProto]] = {
     for shape, scales, to in (
         ([1, 4, 41, 20], (1, 1, 1.2, 0.6), "round_prefer_ceil"),
         ([1, 4, 40, 7], (1, 1, 2.5, 3), "floor"),
+        ([1, 4, 40, 20], (1, 1, 1.2, 1), "floor"),
         ([6, 9], (1.5, 2), "ceil"),
         ([1, 2, 160, 2], (1, 1, 0.9, 1), "floor"),
     )
 }
-"""Of pixels between which a place falls either way, of those of which it does not, and of no picture."""
+"""Of pixels between which a place falls either way, of those of which it does not, of which TVM's step is another, and of no
+picture."""
+NEAREST["Resize to the nearest of halfway places"] = lambda: one("Resize", IMAGE, 18, None, floats(1, 1, 1.5, 3))
 
 
 def made(sizes: list[int], *form: Any, **attributes: Any) -> ModelProto:

@@ -22,7 +22,7 @@ from workers.networks.clean import clean
 from workers.networks.errors import NetworkError
 from workers.networks.graph import Array, operator_types
 from workers.networks.precision import is_quantised
-from workers.networks.tolerance import BLOCKS, tolerances
+from workers.networks.tolerance import BLOCKS, SINGLE, tolerances
 
 OWN = "com.microsoft"
 WIDE, NARROW = 40, 24
@@ -85,6 +85,7 @@ def quantised(path: Path, bits: int, symmetric: bool, version: int = 17, **setti
 def test_weights_of_few_bits_are_taken(bits: int, symmetric: bool, version: int, tmp_path: Path) -> None:
     path = quantised(tmp_path / "network.onnx", bits, symmetric, version)
     assert inspected(onnx.load(path), tmp_path / "upload.onnx")["outputs"][0]["shape"] == ["batch", 5, 7]
+    assert tolerances(load(path))["y"] == SINGLE
     result, _ = clean(load(path), {"x": [2, 5, WIDE]})
     assert operator_types(result) == {"Add", "MatMul", "Mul", "Softmax", "Transpose"}
     assert same(outputs(onnx.load(path), x=[2, 5, WIDE]), outputs(result))
@@ -117,7 +118,7 @@ def test_a_bias_of_weights_of_few_bits_is_added(tmp_path: Path) -> None:
 def test_what_rounds_the_other_factor_too_may_differ_by_that(tmp_path: Path) -> None:
     path = quantised(tmp_path / "network.onnx", 8, True, accuracy_level=4)
     (found,), (wanted,) = outputs(clean(load(path), {"x": [2, 5, WIDE]})[0]), outputs(onnx.load(path), x=[2, 5, WIDE])
-    assert tolerances(load(path))["y"].relative == BLOCKS.relative
+    assert tolerances(load(path))["y"] == BLOCKS
     assert np.abs(found - wanted).max() < BLOCKS.relative * np.abs(wanted).max()
 
 

@@ -493,6 +493,29 @@ def branching(*operators: onnx.NodeProto, condition: str = "c") -> ModelProto:
     return model
 
 
+def resized(scale: float, inner: bool = True) -> tuple[onnx.NodeProto, ...]:
+    """To the nearest pixels of an axis, whose largest is added; its scales are the branch's own, or are computed there."""
+    scales = helper.make_node("Constant", [], ["w"], value=constant("w", forms.floats(1, 1, 1, scale)))
+    if not inner:
+        scales = helper.make_node("Expand", ["zero", "front"], ["w"])
+    return (
+        scales,
+        helper.make_node("Unsqueeze", ["x", "front"], ["p"]),
+        helper.make_node("Resize", ["p", "", "w"], ["q"], mode="nearest"),
+        helper.make_node("ReduceMax", ["q"], ["m"], axes=[3]),
+        helper.make_node("Squeeze", ["m", "front"], ["n"]),
+        helper.make_node("Add", ["x", "n"], ["b"]),
+    )
+
+
+@pytest.mark.parametrize("scale", [2, 3, 4])
+def test_nearest_pixels_that_tvm_takes_too_may_be_taken_in_a_branch(scale: float) -> None:
+    model = branching(*resized(scale))
+    result, _ = clean(deepcopy(model), {}, failing)
+    assert operator_types(result) >= {"If", "Resize"}
+    assert same(outputs(model), outputs(result))
+
+
 INFINITE = (
     helper.make_node("IsInf", ["x"], ["i"], detect_negative=0),
     helper.make_node("Cast", ["i"], ["b"], to=TensorProto.FLOAT),
@@ -559,6 +582,8 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
             ),
             "If the one: one of its branches holds ScatterElements",
         ),
+        (branching(*resized(1.5)), "If the one: one of its branches holds Resize"),
+        (branching(*resized(2, inner=False)), "If the one: one of its branches holds Resize"),
         (
             branching(
                 helper.make_node("Constant", [], ["r"], value=constant("r", forms.floats(0, 0, 2, 1)[None])),
@@ -597,6 +622,7 @@ def decided(kind: str, sizes: list[int], *before: onnx.NodeProto, **attributes: 
         *("mean", "deviation", "dropped", "drops", "trains", "places", "nothing", "samples"),
         *("logarithm", "logarithm of one", "logarithm of powers"),
         *("part", "sizes", "infinite in a branch", "length in a branch", "scattered in a branch"),
+        *("nearest in a branch", "by scales that are computed there"),
         *("samples in a branch", "longer and shorter"),
         *("sparse", "axis", "axes", "pads"),
     ],

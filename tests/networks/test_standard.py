@@ -23,7 +23,7 @@ from workers.networks.inspect import inspect_model
 from workers.networks.precision import INTEGER_OPERATORS
 
 AT_LEAST = 1000
-"""Of 1,884 tests of onnx 1.23: ONNX Runtime does not take 532 of them, and 349 are refused here."""
+"""Of 1,884 tests of onnx 1.23: ONNX Runtime does not take 532 of them, and others are refused here."""
 NEWEST_IR = 11
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import GraphProto, ModelProto, NodeProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
 from workers.networks.graph import Weights, attribute, called, rewrite, told
 from workers.networks.names import respell
+from workers.networks.nearest import is_nearest, takes_others
 from workers.networks.rewriting import half_a_pixel_off
 from workers.networks.scattering import is_of_a_part
 from workers.networks.shape import TensorShape
@@ -92,12 +93,25 @@ def _refuse_sizes(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
 
 def _refuse_unwritten(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
     """Some operators TVM computes as ONNX does once they are written otherwise, which they are outside branches alone."""
-    version = opset(model)
+    version, constants = opset(model), _constants(model)
+
+    def is_otherwise(node: NodeProto) -> bool:
+        other = is_nearest(node) and takes_others(node, shapes, constants)
+        return other or _is_written_otherwise(node, version) or is_of_a_part(node, shapes)
+
     for node in filter(_is_if, model.graph.node):
-        otherwise = (one for one in every([node]) if _is_written_otherwise(one, version) or is_of_a_part(one, shapes))
+        otherwise = filter(is_otherwise, every([node]))
         if found := sorted({one.op_type for one in otherwise}):
             reason = f"one of its branches holds {found[0]}, and which of them is taken depends on values"
             raise NetworkError(called(node), reason, f"export the network with {found[0]} outside of it")
+
+
+def _constants(model: ModelProto) -> dict[str, TensorProto]:
+    """Of all graphs, which have no two of one name."""
+    graphs = [*nested(model.graph)]
+    nodes = (node for graph in graphs for node in graph.node if node.op_type == "Constant")
+    written = {node.output[0]: one.t for node in nodes for one in node.attribute if one.HasField("t")}
+    return {tensor.name: tensor for graph in graphs for tensor in graph.initializer} | written
 
 
 def _is_written_otherwise(node: NodeProto, version: int) -> bool:

@@ -82,7 +82,8 @@ def _product_of_few_bits(node: NodeProto, parts: Parts, weights: Weights, versio
     given = {"stored": integers[:, :length].astype(kind), "scales": steps, "zeros": middles.astype(kind)}
     names = [parts.constant(part, values) for part, values in given.items()]
     # ONNX's own has blocks from operator set 21 on.
-    real = parts.add("DequantizeLinear", "columns", *names, domain=CONTRIBUTED, axis=1, block_size=block)
+    how = {"axis": 1, "block_size": block, "accuracy_level": attribute(node, "accuracy_level", 0)}
+    real = parts.add("DequantizeLinear", "columns", *names, domain=CONTRIBUTED, **how)
     product = parts.add("MatMul", "product", source, parts.add("Transpose", "weights", real, perm=[1, 0]))
     if bias:
         parts.add("Add", "biased", product, bias)

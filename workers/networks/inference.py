@@ -17,7 +17,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, help
 from onnx.reference import ReferenceEvaluator
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import read_by
+from workers.networks.graph import attribute, read_by
 from workers.networks.limits import Limits
 from workers.networks.precision import PAIRS
 from workers.networks.shape import SMALL, TensorShape, shape_of
@@ -34,12 +34,12 @@ _FOLLOWED = frozenset(
     "Max Min Mod Mul Neg NonZero Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
 )
 _MOST_FOLLOWED = 20_000
+_RESIZING = ("Resize", "Upsample")
 LIKE_FIRST = frozenset(
     "BiasGelu FastGelu Gelu LayerNormalization MeanVarianceNormalization SkipLayerNormalization".split()
 )
-"""Operators that TVM imports and whose result is as their first input, which ONNX does not know by itself: it has no schema of
-ONNX Runtime's own, a Gelu before operator set 20 and a LayerNormalization before 17 among them, and that of a
-MeanVarianceNormalization tells no size."""
+"""Operators that TVM imports and whose result is as their first input, of which ONNX has no schema in every operator set: ONNX
+Runtime's own, a Gelu before 20 and a LayerNormalization before 17; that of a MeanVarianceNormalization tells no size."""
 
 
 class Inference:
@@ -112,7 +112,20 @@ class Inference:
             )
         except Exception:  # onnx raises several unrelated types; the framework that runs the network will be clearer
             return {}
-        return {name: _shape(kind) for name, kind in found.items() if kind.HasField("tensor_type")}
+        made = {name: _shape(kind) for name, kind in found.items() if kind.HasField("tensor_type")}
+        return {name: self._resized(node, shape) for name, shape in made.items()} if node.op_type in _RESIZING else made
+
+    def _resized(self, node: NodeProto, found: TensorShape) -> TensorShape:
+        """`found` by ONNX, in as many pixels as ONNX Runtime makes, which counts in float32: of 160 by 0.9 that is one more."""
+        place = 2 if len(node.input) > 2 else 1  # in older operator sets nothing is between them
+        read, scales = self.shapes.get(node.input[0]), self._values.get("".join(node.input[place : place + 1]))
+        region = attribute(node, "coordinate_transformation_mode") == b"tf_crop_and_resize"
+        if read is None or read.static is None or found.static is None or scales is None or region:
+            return found
+        sizes = list(found.static)
+        for axis, scale in zip(attribute(node, "axes", range(len(sizes))), scales.reshape(-1), strict=False):
+            sizes[axis] += int(np.floor(np.float32(read.static[axis]) * scale) == sizes[axis] + 1)
+        return TensorShape(found.dtype, tuple(sizes))
 
     def _stored(self, node: NodeProto) -> dict[str, TensorShape]:
         """As ONNX's own, which took numbers of 16 bits later, say: of the first input's sizes, the type by the scale's, or

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from workers.networks.graph import Array, Parts, Weights, attribute, rewrite, told
-from workers.networks.resizing import SCALES, is_resize
-from workers.networks.shape import sizes_of
-from workers.networks.shapes import set_output_shapes, tensor_shapes
+from workers.networks.graph import Array, Parts, Weights, attribute, rewrite, set_attributes, told
+from workers.networks.resizing import SCALES, is_resize, sized
+from workers.networks.shape import TensorShape, sizes_of
+from workers.networks.shapes import tensor_shapes
 
 HALF, ALIGNED, SYMMETRIC, SINGLE = b"half_pixel", b"align_corners", b"half_pixel_symmetric", b"pytorch_half_pixel"
 _HALVES = {
@@ -33,8 +33,12 @@ _NEARLY = {b"round_prefer_floor": -1e-6, b"round_prefer_ceil": 1e-6}
 """What ONNX Runtime adds before it rounds so."""
 _NEARLY_BY_TVM = {b"floor": 1e-5, b"ceil": -1e-5}
 """What TVM adds."""
+_OTHERS = [(mode, rounding) for mode in (b"asymmetric", HALF, ALIGNED) for rounding in _ROUNDINGS]
+"""Forms that may take the same pixels without halfway places: of 1.5 times as many half_pixel has some, asymmetric none."""
 RANKS = (3, 4, 5)
 """Of the tensors that TVM resizes, along what stands behind batch and channels."""
+MOST = 1 << 24
+"""Pixels of an axis: up to here float32 counts each."""
 
 
 class _Axis(NamedTuple):
@@ -49,49 +53,81 @@ def nearest_by_places(model: ModelProto) -> str | None:
     """A Resize to the nearest pixel becomes Gathers of constant places where TVM would take others, and stays, told its sizes,
     where it takes the same, through which a layout passes. Both count in float32, ONNX Runtime by the scale and TVM by the
     sizes, and a place between two pixels falls either way. One of a region stays what it is."""
-    nodes = [node for node in model.graph.node if is_resize(node)]
-    if not any(attribute(node, "mode", b"nearest") == b"nearest" for node in nodes):
+    if not any(is_nearest(node) for node in model.graph.node):
         return None
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def gathered(node: NodeProto) -> list[NodeProto]:
-        mode = attribute(node, "coordinate_transformation_mode", HALF)
-        rounding = attribute(node, "nearest_mode", b"round_prefer_floor")
-        if not is_resize(node) or attribute(node, "mode", b"nearest") != b"nearest" or mode not in _HALVES:
-            return []
-        axes = _axes(node, sizes_of(shapes, node.input[0]), sizes_of(shapes, node.output[0]), weights)
+        given = node.input[SCALES] if len(node.input) > SCALES else ""
+        axes = _axes(node, shapes, weights.get(given) if given else None) if is_nearest(node) else []
         if not axes:
             return []
         if all(axis.size == axis.made for axis in axes):
             return [helper.make_node("Identity", node.input[:1], node.output)]
-        places = [_places(axis, mode, rounding) for axis in axes]
-        kept = len(axes) in RANKS and all(axis.size == axis.made for axis in axes[:2])
-        if kept and all(_same(axis, mode, rounding, at) for axis, at in zip(axes[2:], places[2:], strict=True)):
-            node.input[1:] = ["", "", weights.put(f"{node.output[0]}__sizes", np.asarray([a.made for a in axes]))]
+        form = _form(node)
+        places = [_places(axis, *form) for axis in axes]
+        alike = (other for other in (form, *_OTHERS) if _all_same(axes, places, *other))
+        if other := next(alike, None):
+            if other != form:
+                set_attributes(node, coordinate_transformation_mode=other[0], nearest_mode=other[1])
+            sized(node, [axis.made for axis in axes], weights)
             return []
         parts, last = Parts(node.output[0], weights), node.input[0]
         for number, (axis, at) in enumerate(zip(axes, places, strict=True)):
-            if not np.array_equal(at, np.arange(axis.size)):
+            if not _is_whole(axis, at):
                 last = parts.add("Gather", f"along_{number}", last, parts.numbers("places", at), axis=number)
         return parts.all()
 
     written = rewrite(model.graph, gathered)
-    set_output_shapes(model)
     return told(written, "Resize was written with its places", "Resizes were written with their places")
 
 
-def _axes(node: NodeProto, before: tuple[int, ...], after: tuple[int, ...], weights: Weights) -> list[_Axis]:
-    """None where sizes are not known, or there is nothing. ONNX multiplies in float64, and finds a pixel less than ONNX Runtime
-    in float32: of 160 by 0.9 these are 143 and 144."""
+def is_nearest(node: NodeProto) -> bool:
+    """Whether it is a Resize to the nearest pixel."""
+    return is_resize(node) and attribute(node, "mode", b"nearest") == b"nearest"
+
+
+def takes_others(node: NodeProto, shapes: Mapping[str, TensorShape], constants: Mapping[str, TensorProto]) -> bool:
+    """Whether TVM takes other pixels of a Resize to the nearest than ONNX Runtime, or may: where sizes or scales are not known,
+    and of a region."""
     given = node.input[SCALES] if len(node.input) > SCALES else ""
-    if not before or not after or 0 in before:
+    if given and given not in constants:
+        return True
+    axes = _axes(node, shapes, np.asarray(numpy_helper.to_array(constants[given])) if given else None)
+    return not axes or not _all_same(axes, [_places(axis, *_form(node)) for axis in axes], *_form(node))
+
+
+def _form(node: NodeProto) -> tuple[bytes, bytes]:
+    """How it finds a place, and how that is rounded."""
+    mode = attribute(node, "coordinate_transformation_mode", HALF)
+    return mode, attribute(node, "nearest_mode", b"round_prefer_floor")
+
+
+def _axes(node: NodeProto, shapes: Mapping[str, TensorShape], scales: Array | None) -> list[_Axis]:
+    """None where sizes are not known, or there is nothing, or too much, or where its form has no rule here."""
+    mode, rounding = _form(node)
+    before, after = sizes_of(shapes, node.input[0]), sizes_of(shapes, node.output[0])
+    if mode not in _HALVES or rounding not in _ROUNDINGS or not before or len(before) != len(after):
         return []
     sizes, made = np.asarray(before, np.float32), np.asarray(after, np.float32)
-    scales = weights.get(given) if given else made / sizes
-    made = scales * sizes if given else made
-    if not ((np.abs(made - after) <= 1) & (made >= 1)).all():
+    if not min(*before, *after) or max(*before, *after) > MOST:
         return []
-    return [_Axis(*axis) for axis in zip(before, made.astype(int).tolist(), scales, strict=True)]
+    if scales is None:
+        scales = made / sizes
+    elif len(scales) != len(sizes) or not np.array_equal(np.floor(scales * sizes), made):
+        return []
+    return [_Axis(*axis) for axis in zip(before, after, scales, strict=True)]
+
+
+def _all_same(axes: Sequence[_Axis], places: Sequence[Array], mode: bytes, rounding: bytes) -> bool:
+    """Whether TVM takes these of a picture, and ONNX Runtime too where it goes by sizes."""
+    kept = len(axes) in RANKS and all(_is_whole(axis, at) for axis, at in zip(axes[:2], places[:2], strict=True))
+    return kept and all(_same(axis, mode, rounding, at) for axis, at in zip(axes[2:], places[2:], strict=True))
+
+
+def _is_whole(axis: _Axis, places: Array) -> bool:
+    """Whether they are all that there are, as they lie."""
+    return np.array_equal(places, np.arange(axis.size))
 
 
 def _places(axis: _Axis, mode: bytes, rounding: bytes) -> Array:
@@ -114,7 +150,7 @@ def _places(axis: _Axis, mode: bytes, rounding: bytes) -> Array:
 
 
 def _same(axis: _Axis, mode: bytes, rounding: bytes, places: Array) -> bool:
-    """Whether TVM takes these, and ONNX Runtime too where it goes by sizes."""
+    """The same along one axis."""
     if axis.made == 1 and mode in (ALIGNED, SINGLE):
         return mode == SINGLE
     by_sizes = axis._replace(scale=np.float32(axis.made) / np.float32(axis.size))

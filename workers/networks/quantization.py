@@ -17,7 +17,17 @@ from onnx import ModelProto, NodeProto, OperatorSetIdProto, TensorProto, helper
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
-from workers.networks.graph import HANDING_ON, Array, attribute, called, neighbours, read_by, replace_nodes, uses
+from workers.networks.graph import (
+    HANDING_ON,
+    Array,
+    attribute,
+    called,
+    neighbours,
+    read_by,
+    replace_nodes,
+    set_attributes,
+    uses,
+)
 from workers.networks.inference import evaluate
 from workers.networks.integers import IntegerTensors, Scaled, Stored
 from workers.networks.precision import PAIRS
@@ -340,6 +350,7 @@ class _Rules:
         standard.CopyFrom(node)
         if node.domain not in STANDARD:  # com.microsoft's pair is ONNX's of a later operator set
             standard.domain, opsets = "", [helper.make_opsetid("", _BLOCKS)]
+            set_attributes(standard, accuracy_level=None)  # of the product behind it
         found = evaluate(standard, values, opsets)
         return None if found is None else found[0]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.graph import Weights, attribute, called, set_attributes, told
-from workers.networks.shape import TensorShape
+from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
 
@@ -46,8 +46,8 @@ def whole_resizes(model: ModelProto) -> str | None:
 
 
 def resized_by_sizes(model: ModelProto) -> str | None:
-    """Of whole pixels half_pixel_symmetric is half_pixel. Raises NetworkError for what TVM, which knows sizes alone, would
-    compute otherwise."""
+    """Scales become the sizes that they make: TVM knows sizes alone, and of 160 by 0.9 it would make 143, ONNX Runtime 144. Of
+    whole pixels half_pixel_symmetric is half_pixel. Raises NetworkError for what TVM would compute otherwise."""
     nodes = _resizes(model)
     if not nodes:
         return None
@@ -57,7 +57,16 @@ def resized_by_sizes(model: ModelProto) -> str | None:
         _refuse_parts_of_pixels(node, weights, shapes)
         if attribute(node, "coordinate_transformation_mode") == b"half_pixel_symmetric":
             set_attributes(node, coordinate_transformation_mode=b"half_pixel")
+        made = sizes_of(shapes, node.output[0])
+        if made and any(node.input[SCALES : SCALES + 1]):
+            sized(node, made, weights)
     return None
+
+
+def sized(node: NodeProto, made: Sequence[int], weights: Weights) -> None:
+    """Gives it the sizes that it makes, in place of its scales."""
+    region = [*node.input, ""][REGION]
+    node.input[1:] = [region, "", weights.put(f"{node.output[0]}__made", np.asarray(made, np.int64))]
 
 
 def is_resize(node: NodeProto) -> bool:

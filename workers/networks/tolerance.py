@@ -127,6 +127,8 @@ BLOCKS = Tolerance(
     "the reference multiplies weights of 4 bits, or with a scale for every block, by 8-bit integers that it rounds the other "
     "factor to: 0.3 % of the largest value for 32 terms",
 )
+IN_INTEGERS = 4
+"""The `accuracy_level` of such products at which ONNX Runtime does so; one that it puts together by itself has it."""
 LABELS = {"float32": 1e-3, "float16": 0.01, "quantised": 0.05}
 """Shares of integers and truth values that may be others: those that two numbers decide which rounding may swap. Chosen, not
 measured: a wrong network's labels differ in most places, and a single label must be the same."""
@@ -184,8 +186,12 @@ def _ranks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> dict[str, fr
 
 
 def _has_blocks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> bool:
-    """Whether weights are stored in 4 bits, or in blocks that have scales of their own."""
-    read = [node for node in model.graph.node if node.op_type == "DequantizeLinear"]
+    """Whether weights are stored in 4 bits, or in blocks that have scales of their own, and the other factor is rounded too."""
+    read = [
+        node
+        for node in model.graph.node
+        if node.op_type == "DequantizeLinear" and attribute(node, "accuracy_level", IN_INTEGERS) == IN_INTEGERS
+    ]
     few = {name for name, shape in shapes.items() if shape.dtype in WEIGHTS_ONLY}
     return any(attribute(node, "block_size", 0) or node.input[0] in few for node in read)
 
