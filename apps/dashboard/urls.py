@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from apps.dashboard.views import home, jobs, methods, networks, operators, runs, sign_in, storage, targets
+from apps.dashboard.views import health, home, jobs, methods, networks, operators, runs, sign_in, storage, targets
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("health", health.health, name="health"),
     path("login/", sign_in.SignIn.as_view(), name="login"),
     path("login/<str:token>/", sign_in.by_link, name="login-by-link"),
     path("logout/", sign_in.SignOut.as_view(), name="logout"),

@@ -174,7 +174,13 @@ def queue_server() -> Finding:
     except (OSError, subprocess.SubprocessError):  # no right to, no loader of its kind, no answer
         return Finding("missing", "queue", f"{path} does not run here", "set REDIS_URL to a server of your own")
     found = re.search(r"v=(\S+)", done.stdout)
-    return Finding("ok", "queue", f"embedded Valkey {found[1] if found else ''}".rstrip())
+    text = f"embedded Valkey {found[1] if found else ''}".rstrip()
+    if lock.noted(Path(settings.DATA_DIR)):
+        try:
+            embedded.wait_until_up(site.environment(None)["REDIS_URL"], 2.0)
+        except embedded.NoServer as error:
+            return Finding("missing", "queue", f"{text}; {error}", "end the site and start it again")
+    return Finding("ok", "queue", text)
 
 
 def data_directory() -> Iterator[Finding]:
@@ -190,11 +196,23 @@ def data_directory() -> Iterator[Finding]:
         )
         return
     free = shutil.disk_usage(path).free
-    text = f"{path}, {free / 2**30:.1f} GiB free"
+    text = f"{path}, {free / 2**30:.1f} GiB free{_emptied()}"
     if free < _LEAST_DISK:
         yield Finding("warn", "data", text, "make room: networks, artifacts and work files need a gigabyte or more")
     else:
         yield Finding("ok", "data", text)
+
+
+def _emptied() -> str:
+    """What SQLite keeps for itself of rows that were deleted, where that is worth a word."""
+    if connection.vendor != "sqlite" or not Path(connection.settings_dict["NAME"]).exists():
+        return ""
+    with connection.cursor() as cursor:
+        free, size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
+    connection.close()
+    return (
+        f"; the database would give back {free * size / 2**30:.1f} GiB to VACUUM" if free * size >= _LEAST_DISK else ""
+    )
 
 
 def machine() -> Iterator[Finding]:

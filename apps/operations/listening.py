@@ -70,8 +70,9 @@ def _exact(names: Iterable[str]) -> Iterator[str]:
 
 
 def configured() -> Address:
-    """As BIND says; one that is empty is not set, here as in the settings. Raises Refused."""
-    return parse(settings.BIND, named=bool(os.environ.get("BIND")))
+    """As BIND says; one that is empty is not set, here as in the settings. A proxy goes on asking at the port that it was told,
+    and would hand sessions and passwords to whatever has it. Raises Refused."""
+    return parse(settings.BIND, named=bool(os.environ.get("BIND")) or settings.TLS)
 
 
 def has_passwords() -> bool:

@@ -142,6 +142,15 @@ def test_up_takes_the_next_port_when_none_was_named(site):
     assert link.partition("/login")[0] in call(site, "link").stdout
 
 
+def test_up_takes_no_other_port_than_a_proxy_asks_at(site):
+    """It would go on sending passwords to whatever has that one."""
+    with port_8000_taken():
+        del site.environment["BIND"]
+        done = call(site, "up", TLS="1", ALLOWED_HOSTS="tuning.example.org")
+    assert done.returncode != 0
+    assert "cannot listen on 127.0.0.1:8000" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("environment", "reason"),
     [
@@ -226,7 +235,7 @@ def test_account_says_that_the_owner_whom_up_made_runs_the_site(capsys, monkeypa
 
 
 @pytest.mark.django_db
-def test_an_account_is_closed_and_somebody_runs_the_site_then(capsys, client, django_user_model):
+def test_an_account_is_closed_and_somebody_runs_the_site_then(capsys, client, django_user_model, monkeypatch):
     from django.core.management import CommandError, call_command
 
     from tests.apps.rows import Site as Rows
@@ -258,10 +267,20 @@ def test_an_account_is_closed_and_somebody_runs_the_site_then(capsys, client, dj
     assert closed("eve", "--close") == "eve is closed, and signed out everywhere\n"
     said = closed("ada", "--close", "--next", "bobby")
     assert said.startswith(
-        "ada is closed, and signed out everywhere; what it has stays (networks: 1, jobs that go on: 0)\n(bobby"
+        "ada is closed, and signed out everywhere; what it has stays (networks: 1, jobs that go on: 0), --reopen leads there\n"
+        "(bobby"
     )
     assert client.get("/").status_code == 302
     assert [user.pk for user in accounts.filter(is_staff=True, is_active=True)] == [bobby.pk]
+    with pytest.raises(CommandError, match="ada is closed; choose another name, or open it again with --reopen"):
+        call_command("account", "ada")
+    with pytest.raises(CommandError, match="--reopen: account bobby is not closed"):
+        call_command("account", "bobby", "--reopen")
+    monkeypatch.setattr("sys.stdin", io.StringIO("a long one 1\n"))
+    assert closed("ada", "--reopen") == "ada is open again; it signs in on the site's pages\n"
+    assert client.get("/").status_code == 302, "what was signed in then stays signed out"
+    assert client.login(username="ada", password="a long one 1")
+    assert client.get("/").status_code == 200
 
 
 @pytest.mark.django_db

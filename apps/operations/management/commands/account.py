@@ -26,12 +26,16 @@ class Command(SiteCommand):
     help = (
         "Makes an account with a password, which has its own networks and runs and nothing of others. The first account, "
         "`owner` where `up` made it, runs the site: it has the machine measured again and adds devices. Gives "
-        "it another password where it is there already, which signs it out everywhere. With --close it signs in no more."
+        "it another password where it is there already, which signs it out everywhere. With --close it signs in no more, until "
+        "--reopen."
     )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", help="with which it signs in")
-        parser.add_argument("--close", action="store_true", help="signs it out everywhere, for good")
+        parser.add_argument("--close", action="store_true", help="signs it out everywhere, until --reopen")
+        parser.add_argument(
+            "--reopen", action="store_true", help="one that was closed signs in again, with a new password"
+        )
         parser.add_argument("--next", metavar="OTHER", help="who runs the site when NAME, who does, is closed")
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
@@ -44,8 +48,11 @@ class Command(SiteCommand):
         name = get_user_model().normalize_username(name)  # as the form reads it
         user = accounts.filter(username=name).first()
         keeper = accounts.filter(is_active=True, is_staff=True).order_by("pk").first()
-        if user is not None and not user.is_active:
-            raise CommandError(f"account {name} is closed; choose another name")
+        closed = user is not None and not user.is_active
+        if closed and not options["reopen"]:
+            raise CommandError(f"account {name} is closed; choose another name, or open it again with --reopen")
+        if options["reopen"] and not closed:
+            raise CommandError(f"--reopen: account {name} is not closed; leave it out")
         made = user is None
         user = user or get_user_model()(username=name, is_staff=keeper is None)
         try:
@@ -55,10 +62,10 @@ class Command(SiteCommand):
         except ValidationError as error:
             raise CommandError(f"account {name}: {' '.join(error.messages)}") from None
         user.set_password(password)
+        user.is_active = True
         user.save()
-        self.stdout.write(
-            f"{name} {'is a new account' if made else 'has another password'}; it signs in on the site's pages"
-        )
+        became = "is a new account" if made else "is open again" if closed else "has another password"
+        self.stdout.write(f"{name} {became}; it signs in on the site's pages")
         if made and keeper is None:
             self.stdout.write(RUNS_SITE.format(name))
         elif made and keeper is not None and not keeper.has_usable_password():
@@ -88,7 +95,11 @@ class Command(SiteCommand):
             if follower:
                 get_user_model().objects.filter(username=follower).update(is_staff=True)
             networks, jobs = user.networks.count(), user.jobs.filter(state__in=ACTIVE).exclude(LATER).count()
-        left = f"; what it has stays (networks: {networks}, jobs that go on: {jobs})" if networks or jobs else ""
+        left = (
+            f"; what it has stays (networks: {networks}, jobs that go on: {jobs}), --reopen leads there"
+            if networks or jobs
+            else ""
+        )
         self.stdout.write(f"{name} is closed, and signed out everywhere{left}")
         if follower:
             self.stdout.write(RUNS_SITE.format(follower))

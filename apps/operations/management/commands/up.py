@@ -15,6 +15,7 @@ from django.db.migrations.loader import MigrationLoader
 
 from apps.core import signin
 from apps.operations import embedded, listening, lock, site
+from apps.operations.belongings import check_database, note_database
 from apps.operations.launcher import Launcher
 from apps.operations.parts import Part
 from apps.operations.site_command import SiteCommand
@@ -44,7 +45,9 @@ class Command(SiteCommand):
             held = lock.take(Path(settings.DATA_DIR))
             wanted = listening.configured()
             check_age()
+            check_database()
             call_command("migrate", verbosity=0, interactive=False)
+            note_database()
             listening.admit(wanted)
             socket, address = listening.listen(wanted)
         except (listening.Refused, lock.Busy) as error:
