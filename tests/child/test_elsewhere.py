@@ -68,23 +68,28 @@ def test_a_device_is_held_for_a_turn_at_a_time(seconds: float, turns: int, tmp_p
     assert told[0] == f"timing the library, turn 1 of {TURNS}", "a sign of life each turn"
 
 
-def test_a_peer_that_takes_too_long_there_costs_no_library(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("asked", "reason"), [("compared", "it did not end within 270 s"), ("put", "[Errno 28] No space left on device")]
+)
+def test_a_peer_that_takes_too_long_or_finds_no_room_there_costs_no_library(
+    tmp_path: Path, asked: str, reason: str
+) -> None:
     class Slower(Turns):
         def ask(self, verb: str, timeout: float, **given: Any) -> Any:
             answer = super().ask(verb, timeout, **given)
-            if verb == "compared":
-                raise DeviceRefused("it did not end within 270 s", "")
+            if verb == asked and given.get("name", "network.onnx") == "network.onnx" and given.get("data") != "":
+                raise DeviceRefused(reason, "")
             return answer
 
     for name in ("model.so", "metadata.json", "run.py", "network.onnx"):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_text(name)
     line = Slower(0.01)
     line.greeting["onnxruntime"] = "1.30"
     there, said = Elsewhere(line, tmp_path, print), list[str]()  # type: ignore[arg-type]
     spec = RunSpec(str(tmp_path / "network.onnx"), {"kind": "llvm"}, 1, 1e11, 1e10)
     ours, theirs = there.timed(spec, said.append)  # type: ignore[arg-type]
     assert (ours.median, theirs) == (0.01, None)
-    assert said == ["it did not end within 270 s"]
+    assert said == [reason]
     assert line.asked.count("hold") == line.asked.count("release") == TURNS
 
 

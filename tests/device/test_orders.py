@@ -70,6 +70,19 @@ def test_a_script_is_told_with_its_status_and_ends_when_its_time_is_over(device:
     assert not alive(int((tmp_path / "own" / "pid").read_text()))
 
 
+def test_any_build_of_onnx_runtime_is_one_to_compare_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """onnxruntime-gpu and others import as onnxruntime, and no distribution has that name."""
+    from workers.device import orders
+
+    monkeypatch.setattr(orders, "find_spec", lambda name: name)
+    assert (orders.greeting(tmp_path)["onnxruntime"], orders.greeting(tmp_path, gpu=True)["onnxruntime"]) == (
+        True,
+        False,
+    )
+    monkeypatch.setattr(orders, "find_spec", lambda name: name if name == "onnx" else None)
+    assert orders.greeting(tmp_path)["onnxruntime"] is False
+
+
 def test_no_order_ends_the_connection_that_it_came_by(device: Any, buried: list[tuple[int, str]]) -> None:
     assert device.bury(7, "own") == device.bury(7, "broken") == {}
     assert buried == [(7, "broken")]

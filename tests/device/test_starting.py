@@ -41,6 +41,15 @@ def test_a_terminal_is_told_the_key_its_file_and_what_holds_nothing_back(tmp_pat
     assert said[2] == f"programs of sites are not fully held back here: {held}\n"
 
 
+def test_a_python_that_is_too_old_is_said_before_anything_is_tuned(tmp_path: Path) -> None:
+    script = "import sys; sys.version_info = (3, 10); from workers.device import __main__ as device; device.main()"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "error: Python 3.11 or newer is needed, and this is " in done.stderr
+
+
 @pytest.mark.skipif(driver(), reason="this machine has an NVIDIA driver")
 def test_a_gpu_is_not_waited_for_without_its_driver(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "workers.device", "--gpu", "--port", "0", "--key", str(tmp_path / "key")]

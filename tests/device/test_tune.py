@@ -75,11 +75,11 @@ def test_where_onnx_runtime_is_not_installed_there_is_nothing_to_compare_with(
     (tmp_path / "run.py").write_text("print('loading')\nprint('{\"seconds\": [0.25, 0.25]}')\n")
     line, said = running.call(), list[str]()
     try:
-        there, version = Elsewhere(line, tmp_path, print), line.greeting["onnxruntime"]
-        line.greeting["onnxruntime"] = None
+        there, peer = Elsewhere(line, tmp_path, print), line.greeting["onnxruntime"]
+        line.greeting["onnxruntime"] = False
         ours, theirs = there.timed(spec_of(zoo.tiny(zoo_cache)), said.append)
         assert (ours.median, theirs, said) == (0.25, None, [])
-        line.greeting["onnxruntime"] = version
+        line.greeting["onnxruntime"] = peer
         (tmp_path / "network.onnx").write_bytes(b"no network")
         ours, theirs = there.timed(
             replace(spec_of(zoo.tiny(zoo_cache)), network=str(tmp_path / "network.onnx")), said.append

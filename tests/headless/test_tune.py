@@ -17,6 +17,8 @@ import pytest
 
 from tests import zoo
 from tests.command_line import Told, starter, teller
+from workers.headless import tune
+from workers.headless.errors import EndedEarly
 from workers.headless.profile_table import WORDS
 from workers.headless.tune import _takes_long
 from workers.messages.spec import Budget
@@ -315,6 +317,24 @@ def test_a_directory_in_use_is_one_clear_line(told: Told, zoo_cache: Path, tmp_p
     assert code == 2, errors[-1500:]
     assert "Traceback" not in errors
     assert "in use" in errors.splitlines()[-1]
+
+
+def test_an_archive_is_asked_for_again_where_the_line_to_a_device_breaks(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def breaks(order: Any, hear: Any) -> Any:
+        left.pop()
+        if left:
+            raise EndedEarly("the compile process ended early: it exited with status 1\na traceback")
+        return {"kind": "result"}
+
+    monkeypatch.setattr(tune, "ask", breaks)
+    left = [1, 2, 3]
+    assert tune._asked({}, lambda _: None, 3) == {"kind": "result"}
+    assert capsys.readouterr().out.count("ended early: it exited with status 1; once more\n") == 2
+    left = [1, 2, 3]
+    with pytest.raises(EndedEarly):
+        tune._asked({}, lambda _: None, 2)
 
 
 def test_a_zip_of_the_users_is_not_replaced(told: Told, zoo_cache: Path, tmp_path: Path) -> None:

@@ -65,7 +65,9 @@ def test_the_rules_know_the_cache_of_this_machine(
     assert backend.machine_of({"kind": "llvm", "mcpu": "haswell"}, 2).cache == taken
 
 
-def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Its target names no triple when it is tuned for itself, and its kernel neither a processor nor LLVM's names."""
     from workers.tvm_backend import hardware
     from workers.tvm_backend.runtime import intrinsics_of
@@ -76,12 +78,15 @@ def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(monkey
     monkeypatch.setattr(hardware, "_features", lambda _: {"neon", "dotprod", "lse"})
     told = {"processor": "0", "Features": "fp asimd atomics asimddp cpuid", "CPU part": "0xd0c"}
     monkeypatch.setattr(hardware, "processor", lambda: told)
+    monkeypatch.setattr(hardware, "BOARDS", (tmp_path / "none", tmp_path / "model"))
     found = hardware.detect()
     assert found.flags == ("asimd", "asimddp", "atomics")
     assert found.name == f"aarch64 ({found.target['mcpu']})"
+    (tmp_path / "model").write_bytes(b"Raspberry Pi 5 Model B Rev 1.0\0")
+    assert hardware.detect().name == f"Raspberry Pi 5 Model B Rev 1.0 ({found.target['mcpu']})"
 
 
-FIRST = ("avx", "avx2", "fma", "f16c")
+FIRST = ("avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm")
 LATER = tuple(f"avx512{part}" for part in ("bw", "cd", "dq", "f", "vl"))
 
 
@@ -105,6 +110,19 @@ def test_what_a_virtual_machine_hides_of_its_processor_is_not_compiled_for(
     found = hardware.cpu_target(set(shown), 2)
     assert found.get("mattr") == mattr
     assert hardware.vector_lanes(hardware.tvm.target.Target(found)) == lanes
+
+
+def test_what_small_processors_lack_and_arm_machines_hide_is_not_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Pentium of Skylake's has neither AVX nor the moves and shifts that came with it."""
+    from workers.tvm_backend import hardware
+
+    monkeypatch.setattr(hardware.tvm.target.codegen, "llvm_get_system_cpu", lambda: "skylake")
+    assert hardware.cpu_target({"sse4_2", "abm"}, 2)["mattr"] == [
+        f"-{n}" for n in ("avx", "avx2", "bmi", "bmi2", "f16c", "fma")
+    ]
+    assert "mattr" not in hardware.cpu_target({*FIRST}, 2)
+    monkeypatch.setattr(hardware, "_features", lambda _: {"neon", "sve", "bf16", "dotprod"})
+    assert hardware.cpu_target({"asimd", "asimddp", "i8mm"}, 2)["mattr"] == ["+i8mm", "-bf16", "-sve"]
 
 
 def test_newer_parts_that_are_hidden_of_a_newer_processor_are_not_compiled_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,8 +71,13 @@ class Elsewhere:
         """Alone on the device for a turn, in turns with ONNX Runtime, where that is installed there, and no second turn where
         one takes over LONG; `say` is told where that cannot run the network. Raises ArtifactFailed."""
         compared = bool(self._line.greeting["onnxruntime"])
-        if compared:
-            self.put(Path(spec.network), NETWORK)
+        try:
+            if compared:
+                self.put(Path(spec.network), NETWORK)
+        except DeviceRefused as failed:  # the library is there; for both there may be no room
+            compared = False
+            self._line.ask("put", MOVED, name=NETWORK, data="", begins=True)
+            say(str(failed))
         ours, theirs = list[list[float]](), list[list[float]]()
         for turn in range(TURNS):
             self._tell(f"timing the library, turn {turn + 1} of {TURNS}")

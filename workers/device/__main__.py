@@ -56,7 +56,7 @@ PROBE = (
     "from workers.tvm_backend.cuda.hardware import detect_gpu; detect_gpu()"
 )
 """What a process that ends at once asks for."""
-NEEDED = ("numpy", *runtime.LOADING)
+NEEDED, OLDEST = ("numpy", *runtime.LOADING), (3, 11)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ class Key:
     path: Path
 
 
-def main() -> int:
+def parser_of_words() -> argparse.ArgumentParser:
+    """Leaves where this Python is too old: what confines programs would fail once all is tuned."""
     parser = argparse.ArgumentParser(prog="workers.device", description=__doc__)
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on; a site elsewhere comes through a tunnel"
@@ -75,6 +76,13 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--gpu", action="store_true", help="time on this machine's NVIDIA GPU, not on its processor")
     parser.add_argument("--key", type=Path, default=Path.home() / ".tuningsite-device-key", help="file of the key")
+    if sys.version_info < OLDEST:
+        parser.error(f"Python {'.'.join(map(str, OLDEST))} or newer is needed, and this is {sys.version.split()[0]}")
+    return parser
+
+
+def main() -> int:
+    parser = parser_of_words()
     arguments = parser.parse_args()
     begin_anew()
     try:

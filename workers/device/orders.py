@@ -33,7 +33,6 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import replace
-from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -234,12 +233,11 @@ def greeting(folder: Path, gpu: bool = False) -> Answer:
     """What the device says of itself: what decides whether libraries that were made elsewhere load here, and whether there is
     an ONNX Runtime to compare them with, which is the processor's: a GPU's programs have no such peer."""
     found = runtime.versions(runtime.LOADING)
-    peer = not gpu and all(find_spec(name) for name in ("onnxruntime", "onnx"))
     return {
         "protocol": PROTOCOL,
         "versions": found,
         "cache": first_cache(),
         "process": {"pid": os.getpid(), "folder": folder.name},
-        "onnxruntime": version("onnxruntime") if peer else None,
+        "onnxruntime": not gpu and all(find_spec(name) for name in ("onnxruntime", "onnx")),
         "gpu": gpu,
     }

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from workers.headless.errors import Failure, UserMistake
+from workers.headless.errors import EndedEarly, Failure, UserMistake
 from workers.headless.heard import Listened
 from workers.messages.channel import Wish
 from workers.messages.events import Event
@@ -71,7 +71,7 @@ def ask(
         ending = confined({"work_dir": own, **order}, Listened(journal, hear, wanted), grace=0.0)
     result = journal.result()
     if result is None:
-        raise Failure(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")
+        raise EndedEarly(f"the {order['task']} process ended early: {ending.detail}\n{ending.log[-2000:]}")
     return result
 
 

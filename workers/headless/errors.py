@@ -7,3 +7,7 @@ class UserMistake(Exception):
 
 class Failure(Exception):
     """Exit code 1: not the user's doing."""
+
+
+class EndedEarly(Failure):
+    """A process that said neither what it found nor why not: killed, or cut off from a device."""

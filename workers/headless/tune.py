@@ -8,7 +8,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from workers.engine.methods import METHODS, REGISTRIES
 from workers.headless.arguments import device_of, out_directory, percentage, spec_of
 from workers.headless.ask import GRACE, ask, confined, made_in, refusal
 from workers.headless.display import Display, human
-from workers.headless.errors import Failure, UserMistake
+from workers.headless.errors import EndedEarly, Failure, UserMistake
 from workers.headless.heard import Listened
 from workers.headless.profile import ARTIFACT, TUNING, Profile
 from workers.headless.profile_table import profile_lines
@@ -26,6 +26,7 @@ from workers.headless.summary import summary
 from workers.messages.composition import KNOWING
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
+from workers.messages.names import ATTEMPTS
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
 from workers.messages.whole import whole, write_whole
@@ -174,13 +175,23 @@ def _tuned(
     )
     with directory.archiving():
         with profile.process(ARTIFACT, history.clock, display.hear) as hear:
-            result = ask(order, hear)
+            result = _asked(order, hear, ATTEMPTS if directory.device else 1)
         display.end()
         with spending("command/archive"):
             _conclude(archive, directory, ending, result, operators)
     if broken:
         Display.say("the run broke off before its end, as told above")
     return int(broken is not None)
+
+
+def _asked(order: Mapping[str, Any], hear: Callable[[Event], None], attempts: int) -> Event:
+    """As `ask`; the line to a device may break meanwhile."""
+    for _ in range(attempts - 1):
+        try:
+            return ask(order, hear)
+        except EndedEarly as early:
+            Display.say(f"{str(early).splitlines()[0]}; once more")
+    return ask(order, hear)
 
 
 def _takes_long(budget: Budget) -> bool:

@@ -16,7 +16,7 @@ MEMBERSHIP = Path("/proc/self/cgroup")
 THREADS = "THREADS"
 """Environment: the most cores that a network is tuned and timed on."""
 PROCESSOR = Path("/proc/cpuinfo")
-TARGET_RULE = "3"
+TARGET_RULE = "4"
 """Of `tvm_backend.hardware.cpu_target`: by another one the same processor may have another target."""
 _TOLD = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags", "Features", "CPU part")
 

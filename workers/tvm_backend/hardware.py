@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ def detect() -> Hardware:
     target = cpu_target(kernel, cores)
     features = _features(tvm.target.Target(target))
     flags = tuple(sorted(flag for flag in kernel if _llvm_name(flag) in features))
-    name = cpu_name() or f"{platform.machine()} ({target['mcpu']})"  # ARM's kernel tells no name
+    name = cpu_name() or f"{board() or platform.machine()} ({target['mcpu']})"  # ARM's kernel tells no name
     return Hardware(name, platform.system(), platform.machine(), cores, memory(), flags, target)
 
 
@@ -95,6 +96,15 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
         "avx512cd",
         "avx512_vnni",
         "avx_vnni",
+        "bmi1",
+        "bmi2",
+        "abm",
+        "sve",
+        "sve2",
+        "i8mm",
+        "bf16",
+        "asimddp",
+        "asimdhp",
     }
     shown = {_llvm_name(flag) for flag in kernel}
     wanted = {*map(_llvm_name, vector), *(name for name in known if name.startswith("avx512") or name == "gfni")}
@@ -159,6 +169,18 @@ def cpu_name() -> str:
     name = found.get("model name", "")
     hidden = {"cpu family", "model"} <= set(found) and not any(letter.isdigit() for letter in name)
     return f"{name} (family {found['cpu family']}, model {found['model']})" if hidden else name
+
+
+BOARDS = (Path("/proc/device-tree/model"), Path("/sys/class/dmi/id/product_name"))
+
+
+def board() -> str:
+    """What the machine is called where its processor has no name; "" where nobody says."""
+    for path in BOARDS:
+        with suppress(OSError):
+            if name := path.read_text(errors="replace").strip("\0 \n"):
+                return name[:60]
+    return ""
 
 
 def kernel_flags() -> set[str]:
