@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from django.conf import settings
 from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+
+from workers.messages.whole import write_whole
 
 FILE = "database"
 """In DATA_DIR; it says which one the files there belong to."""
@@ -30,7 +33,11 @@ def check_database() -> None:
 
 
 def note_database() -> None:
-    (Path(settings.DATA_DIR) / FILE).write_text(f"{_name()}\n")
+    """Where there is room for it; a site starts on a full disk too."""
+    path = Path(settings.DATA_DIR) / FILE
+    if _told(path) != _name():
+        with suppress(OSError):
+            write_whole(path, f"{_name()}\n")
 
 
 def _told(path: Path) -> str:

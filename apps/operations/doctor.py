@@ -177,9 +177,10 @@ def queue_server() -> Finding:
     text = f"embedded Valkey {found[1] if found else ''}".rstrip()
     if lock.noted(Path(settings.DATA_DIR)):
         try:
-            embedded.wait_until_up(site.environment(None)["REDIS_URL"], 2.0)
+            embedded.wait_until_up(settings.REDIS_URL, 2.0)
         except embedded.NoServer as error:
-            return Finding("missing", "queue", f"{text}; {error}", "end the site and start it again")
+            step = "set REDIS_URL here too if the site has it; else end the site and start it again"
+            return Finding("missing", "queue", f"{text}; {error}", step)
     return Finding("ok", "queue", text)
 
 
@@ -207,9 +208,13 @@ def _emptied() -> str:
     """What SQLite keeps for itself of rows that were deleted, where that is worth a word."""
     if connection.vendor != "sqlite" or not Path(connection.settings_dict["NAME"]).exists():
         return ""
-    with connection.cursor() as cursor:
-        free, size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
-    connection.close()
+    try:
+        with connection.cursor() as cursor:
+            free, size = (cursor.execute(f"PRAGMA {name}").fetchone()[0] for name in ("freelist_count", "page_size"))
+    except DatabaseError:  # which `database` says
+        return ""
+    finally:
+        connection.close()
     return (
         f"; the database would give back {free * size / 2**30:.1f} GiB to VACUUM" if free * size >= _LEAST_DISK else ""
     )

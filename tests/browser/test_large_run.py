@@ -64,7 +64,7 @@ def opened(browser: Any, site: Site, run: str, slots: int) -> float:
     browser.get("about:blank")
     site.stop_web()
     site.start_web()
-    browser.get(f"{site.url}/runs/")  # what a first page takes of a new server is not this one's
+    browser.get(site.url)  # what a first page takes of a new server is not this one's
     server = psutil.Process(site.web.pid)
     before = server.cpu_times()
     with tasks(browser) as lasted:

@@ -17,6 +17,7 @@ from multiprocessing.connection import answer_challenge, deliver_challenge, wait
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from zlib import compress
 
 import pytest
 
@@ -125,7 +126,7 @@ def test_a_library_has_neither_the_key_nor_sockets_as_it_is_loaded(running: Runn
     key = f'-DKEY="{running.folder / "key"}"'
     subprocess.run(["cc", "-shared", "-fPIC", key, "a.c", "-o", "a.so"], cwd=tmp_path, check=True)
     program = {"id": 0, "name": "none", "operator": 0, "shapes": [], "constants": [], "batch": 1}
-    library = {"data": b64encode((tmp_path / "a.so").read_bytes()).decode(), "programs": [program]}
+    library = {"data": b64encode(compress((tmp_path / "a.so").read_bytes())).decode(), "programs": [program]}
     line.send("run", 20.0, id=0, library=library, incumbent=None, patience=0.0, last=True)
     assert {"error", "fault"} & line.receive().keys(), "it is no program"
     assert b64decode(line.ask("get", 5.0, name="told", at=0)["data"]).split() == [b"13", b"1"]

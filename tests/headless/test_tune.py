@@ -330,11 +330,11 @@ def test_an_archive_is_asked_for_again_where_the_line_to_a_device_breaks(
 
     monkeypatch.setattr(tune, "ask", breaks)
     left = [1, 2, 3]
-    assert tune._asked({}, lambda _: None, 3) == {"kind": "result"}
-    assert capsys.readouterr().out.count("ended early: it exited with status 1; once more\n") == 2
+    assert tune._asked({}, lambda _: None, (0.0, 0.0)) == {"kind": "result"}
+    assert capsys.readouterr().out.count("ended early: it exited with status 1; once more in 0 s\n") == 2
     left = [1, 2, 3]
     with pytest.raises(EndedEarly):
-        tune._asked({}, lambda _: None, 2)
+        tune._asked({}, lambda _: None, (0.0,))
 
 
 def test_a_zip_of_the_users_is_not_replaced(told: Told, zoo_cache: Path, tmp_path: Path) -> None:

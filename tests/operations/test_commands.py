@@ -274,7 +274,7 @@ def test_an_account_is_closed_and_somebody_runs_the_site_then(capsys, client, dj
     assert [user.pk for user in accounts.filter(is_staff=True, is_active=True)] == [bobby.pk]
     with pytest.raises(CommandError, match="ada is closed; choose another name, or open it again with --reopen"):
         call_command("account", "ada")
-    with pytest.raises(CommandError, match="--reopen: account bobby is not closed"):
+    with pytest.raises(CommandError, match="--reopen: there is no closed account bobby"):
         call_command("account", "bobby", "--reopen")
     monkeypatch.setattr("sys.stdin", io.StringIO("a long one 1\n"))
     assert closed("ada", "--reopen") == "ada is open again; it signs in on the site's pages\n"

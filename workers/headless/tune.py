@@ -8,6 +8,7 @@ import json
 import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,13 +27,12 @@ from workers.headless.summary import summary
 from workers.messages.composition import KNOWING
 from workers.messages.events import Event
 from workers.messages.folders import remove_tree
-from workers.messages.names import ATTEMPTS
 from workers.messages.orders import best_of, compile_order, latency_of, unfinished
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget, RunSpec
 from workers.messages.whole import whole, write_whole
 from workers.supervision import Ending, Journal, restart_until_progress_stops
 
-LONG = 600.0
+LONG, AGAIN = 600.0, (10.0, 60.0)
 """s of tuning from which on the network is compared with ONNX Runtime before, untuned: of a wrong import nothing is offered."""
 EARLY = "it was stopped before the network's operators were known; start it again to have an archive"
 USUAL = 10.0
@@ -175,7 +175,7 @@ def _tuned(
     )
     with directory.archiving():
         with profile.process(ARTIFACT, history.clock, display.hear) as hear:
-            result = _asked(order, hear, ATTEMPTS if directory.device else 1)
+            result = _asked(order, hear, AGAIN if directory.device else ())
         display.end()
         with spending("command/archive"):
             _conclude(archive, directory, ending, result, operators)
@@ -184,13 +184,14 @@ def _tuned(
     return int(broken is not None)
 
 
-def _asked(order: Mapping[str, Any], hear: Callable[[Event], None], attempts: int) -> Event:
-    """As `ask`; the line to a device may break meanwhile."""
-    for _ in range(attempts - 1):
+def _asked(order: Mapping[str, Any], hear: Callable[[Event], None], again: Sequence[float]) -> Event:
+    """As `ask`, and so many seconds later once more where nothing was said: the line to a device may have broken."""
+    for pause in again:
         try:
             return ask(order, hear)
         except EndedEarly as early:
-            Display.say(f"{str(early).splitlines()[0]}; once more")
+            Display.say(f"{str(early).splitlines()[0]}; once more in {pause:g} s")
+        time.sleep(pause)
     return ask(order, hear)
 
 

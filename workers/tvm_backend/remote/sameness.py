@@ -11,10 +11,12 @@ from workers.tvm_backend.remote.line import DeviceRefused
 def check_same(hardware: Mapping[str, Any], target: Mapping[str, Any], threads: int, name: str) -> None:
     """Raises DeviceRefused where a device of that `hardware`, as it says of itself, is another: two cards of one architecture
     may have one target, and as many multiprocessors. `name` is of what was tuned for, "" where that is not known."""
+    # Without a name of its own a board is as it was called before boards had one.
+    names = ("", hardware.get("name"), f"{hardware.get('machine')} ({target.get('mcpu')})")
     others = {
         "its target is another": hardware.get("target") != target,
         f"it has {hardware.get('cores')} cores or multiprocessors, not {threads}": hardware.get("cores") != threads,
-        f"it is {hardware.get('name')}, not {name}": bool(name) and hardware.get("name") != name,
+        f"it is {hardware.get('name')}, not {name}": name not in names,
     }
     if found := [reason for reason, holds in others.items() if holds]:
         raise DeviceRefused(

@@ -39,6 +39,8 @@ class Command(SiteCommand):
         parser.add_argument("--next", metavar="OTHER", help="who runs the site when NAME, who does, is closed")
 
     def handle(self, *args: Any, name: str, **options: Any) -> None:
+        if options["close"] and options["reopen"]:
+            raise CommandError("--close and --reopen: say one of them")
         if options["close"]:
             self._close(name, options["next"])
             return
@@ -52,7 +54,9 @@ class Command(SiteCommand):
         if closed and not options["reopen"]:
             raise CommandError(f"account {name} is closed; choose another name, or open it again with --reopen")
         if options["reopen"] and not closed:
-            raise CommandError(f"--reopen: account {name} is not closed; leave it out")
+            raise CommandError(
+                f"--reopen: there is no closed account {name}; leave it out for one that is open, or a new one"
+            )
         made = user is None
         user = user or get_user_model()(username=name, is_staff=keeper is None)
         try:
