@@ -12,6 +12,7 @@ import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ from workers.benchmarks.methods.compare import EFFECTS, grouped, held, summary
 from workers.benchmarks.methods.parts import replayed_parts, seeds_of
 from workers.benchmarks.methods.probes import PROBES
 from workers.benchmarks.methods.replayed import Source, slot_ends, sources
-from workers.engine.methods import BEST, Method, Rhythm
+from workers.engine.methods import BEST, METHODS, Method, Rhythm
+from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
 from workers.landscapes import Costs, CurveRecording
 from workers.messages.effects import effects_of
@@ -225,6 +227,13 @@ def test_arms_are_presets_schedulers_and_parts() -> None:
     ):
         with pytest.raises(UserMistake, match="--methods"):
             arm_named(wrong)
+
+
+def test_a_scheduler_without_a_preset_has_the_search_of_its_rivals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `auto`'s, which knows more, its slots would be compared by another search than theirs."""
+    monkeypatch.setitem(SCHEDULERS, "largest", SCHEDULERS["linear"])
+    assert replace(arm_named("largest"), name="linear", scheduler="linear") == METHODS["linear"]
+    assert spelled("largest+rhythm.plan=32") == (BEST.name, {"scheduler": "largest", "rhythm.plan": "32"})
 
 
 def test_the_default_arms_exist() -> None:

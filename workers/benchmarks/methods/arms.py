@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 from workers.engine.errors import EngineError
-from workers.engine.methods import METHODS, Method, method
+from workers.engine.methods import BEST, METHODS, Method, method
 from workers.engine.methods.presets.autotvm import PLAN
 from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
@@ -44,8 +44,8 @@ SEARCHING = (
 def arm_named(name: str) -> Method:
     """The method of an arm, under the arm's name. Raises UserMistake with what is known.
 
-    An arm is a preset's name, or a scheduler's (auto with that scheduler), then as often as wanted +ROLE=PART, or
-    +ROLE.PARAMETER=JSON for a parameter of a part, of "search" or of "rhythm".
+    An arm is a preset's name, or a scheduler's (with the search that its rivals have, in `presets.rivals`), then as often as
+    wanted +ROLE=PART, or +ROLE.PARAMETER=JSON for a parameter of a part, of "search" or of "rhythm".
     """
     try:
         return replace(method(*spelled(name)), name=name)
@@ -58,7 +58,7 @@ def spelled(name: str) -> tuple[str, dict[str, str]]:
     base, *changes = name.split("+")
     pairs = dict(_pair(change) for change in changes)
     if base not in METHODS and base in SCHEDULERS:
-        return "auto", {"scheduler": base, **pairs}
+        return BEST.name, {"scheduler": base, **pairs}
     return base, pairs
 
 
