@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.benchmarks.interval import Interval
+from workers.benchmarks.interval import Interval, median
 
 
 def test_the_interval_holds_the_median_and_shrinks_with_agreement() -> None:
@@ -10,6 +10,14 @@ def test_the_interval_holds_the_median_and_shrinks_with_agreement() -> None:
     assert (wide.median, wide.bounds) == (3.0, (1.0, 5.0))
     assert narrow.bounds == (3.0, 3.0)
     assert Interval.of([1.0, 2.0, 3.0, 4.0, 5.0]) == wide
+
+
+def test_between_a_ratio_and_never_lies_nothing() -> None:
+    """0 is the ratio of what never came: half of 3 is no run's. Of bounds neither, which are of such medians."""
+    assert Interval.of([0.0, 0.0, 3.0, 3.0]).median == 0.0
+    assert Interval.of([0.0, 3.0, 3.0, 3.0]).median == 3.0
+    assert Interval.of([0.0] * 5 + [3.0] * 5) == Interval(0.0, (0.0, 3.0), 10)
+    assert median([[0.0, 2.0], [1.0, 2.0]]).tolist() == [0.0, 1.5]
 
 
 @pytest.mark.parametrize(

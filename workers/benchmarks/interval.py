@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 RESAMPLES = 10_000
 FEWEST = 5
@@ -13,11 +15,23 @@ FEWEST = 5
 SMALL = 0.1
 """A median under it is told by a digit more."""
 
+Values = NDArray[np.float64]
+
+
+def median(values: ArrayLike, never: Callable[[Values], Any] = lambda ends: ends == 0) -> Values:
+    """The median over the last axis. Of two in the middle of which one is of what `never` came, a ratio of 0 here, the lower
+    counts: between a figure and never lies nothing that was measured."""
+    ordered = np.sort(np.asarray(values, dtype=np.float64), axis=-1)
+    count = ordered.shape[-1]
+    low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
+    found: Values = np.where(never(low) | never(high), low, (low + high) / 2)
+    return found
+
 
 @dataclass(frozen=True)
 class Interval:
-    """Median of `count` values; `bounds` are the 2.5 % and 97.5 % quantiles of the medians of resamples, None where there
-    are fewer than FEWEST values."""
+    """Median of `count` values, 0 for what never came; `bounds` are the 2.5 % and 97.5 % quantiles of the medians of resamples,
+    None where there are fewer than FEWEST values."""
 
     median: float
     bounds: tuple[float, float] | None
@@ -27,13 +41,13 @@ class Interval:
     def of(cls, values: Sequence[float]) -> Interval:
         """Of at least one value; the bootstrap is seeded."""
         found = np.asarray(values, dtype=np.float64)
-        median, count = float(np.median(found)), len(found)
+        middle, count = float(median(found)), len(found)
         if count < FEWEST:
-            return cls(median, None, count)
+            return cls(middle, None, count)
         rng = np.random.default_rng(0)
-        medians = np.median(found[rng.integers(0, count, (RESAMPLES, count))], axis=1)
+        medians = median(found[rng.integers(0, count, (RESAMPLES, count))])
         low, high = np.percentile(medians, [2.5, 97.5])
-        return cls(median, (float(low), float(high)), count)
+        return cls(middle, (float(low), float(high)), count)
 
     def __str__(self) -> str:
         """The median with its bounds, or with how few values it is of."""

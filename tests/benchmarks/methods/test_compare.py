@@ -56,6 +56,17 @@ def test_ratios_say_how_much_sooner_the_base_s_end_is_reached() -> None:
     assert operator_quality(SLOW, FAST) == [pytest.approx(5.0 / 4.9)]
 
 
+def test_of_two_operators_one_that_never_comes_is_not_half_of_the_other() -> None:
+    def run(second: float) -> dict[str, Any]:
+        rows = [
+            {**SLOW["operators"][0], "series": [[1, 1.0, 10, 10.0], [50, 45.0, 500, best]]} for best in (5.0, second)
+        ]
+        return {**SLOW, "operators": [{**row, "best": row["series"][-1][3]} for row in rows]}
+
+    assert measurements_to_same(run(5.0), run(9.0)) == [1.0, 0.0]
+    assert ratios({0: run(5.0)}, {0: run(9.0)}, measurements_to_same) == [0.0]
+
+
 @pytest.mark.parametrize(
     "measure",
     [time_to_same, measurements_to_same, seconds_to_same, measuring, quality, operator_quality, quality_in_time],

@@ -127,6 +127,8 @@ def test_how_often_an_interval_held_is_a_share_of_the_slots_it_was_told_for() ->
         ([0.71, 0.9], {"every": 0.7, "most": 0.9}, True),
         ([0.71, 0.91], {"every": 0.7, "most": 0.9}, False),
         ([0.69, 0.9], {"every": 0.7, "most": 0.9}, False),
+        ([0.0, 4.0], {"median": 1.98}, False),
+        ([1.0, 3.0], {"median": 1.98}, True),
     ],
 )
 def test_a_target_is_met_by_every_network_or_by_what_it_names(

@@ -271,6 +271,14 @@ def test_a_figure_of_a_probe_that_no_seed_changes_decides_itself() -> None:
     assert row["holds"] == "open"
 
 
+def test_a_probe_of_older_prices_is_told_beside_another_of_newer_ones() -> None:
+    """What the samplers save is not lost where explorers were asked anew after a calibration."""
+    older, newer = probed("samplers", annealing_best=2.0), probed("explorers", own_paper=3.0)
+    newer = {**newer, "ended": "2", "key": {**newer["key"], "network": "calibrated anew"}}
+    told = [row["ours"] for row in evaluated([], [older, newer]) if row["networks"]]
+    assert told == ["net (space) 3.00 (n = 1)", "net (space) 2.00 (n = 1)"]
+
+
 def test_events_are_counted_over_all_seeds() -> None:
     cells = [probed("surrogate", seed, drawn=0.8, n=100) for seed in range(5)]
     (row,) = (row for row in evaluated([], cells) if "like those it knows" in row["text"])

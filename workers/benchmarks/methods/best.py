@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from workers.benchmarks.interval import FEWEST, RESAMPLES, Interval
+from workers.benchmarks.interval import FEWEST, RESAMPLES, Interval, median
 from workers.benchmarks.methods.compare import Runs
 from workers.benchmarks.methods.reach import curve_of
 from workers.benchmarks.methods.replayed import CURVE
@@ -104,12 +104,7 @@ def _ratio(theirs: Times, ours: Times, units: Units) -> Interval:
 
 
 def _middle(logs: Times) -> Times:
-    """The median over the last axis. Of two in the middle of which one never came the lower counts: between a time and never
-    lies nothing that was measured."""
-    low, high = np.quantile(logs, 0.5, axis=-1, method="lower"), np.quantile(logs, 0.5, axis=-1, method="higher")
-    never = np.maximum(np.abs(low), np.abs(high)) > np.log2(MOST) - 1e-9
-    found: Times = np.where(never, low, (low + high) / 2)
-    return found
+    return median(logs, lambda ends: np.abs(ends) > np.log2(MOST) - 1e-9)
 
 
 def _logs(theirs: Times, ours: Times) -> Times:

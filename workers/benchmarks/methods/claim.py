@@ -6,10 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from workers.benchmarks.cells import Cell
-from workers.benchmarks.interval import Interval
+from workers.benchmarks.interval import Interval, median
 from workers.benchmarks.methods.compare import Measure
 
 NO_TARGET = "-"
@@ -73,7 +71,7 @@ class Target:
     def _enough(self, values: Values) -> bool:
         needed = self.every is None or sum(v >= self.every - EXACT for v in values) >= (1 - self.but) * len(values)
         best = self.somewhere is None or max(values) >= self.somewhere - EXACT
-        return bool(needed and best and (self.median is None or np.median(values) >= self.median - EXACT))
+        return bool(needed and best and (self.median is None or median(values) >= self.median - EXACT))
 
     def _within(self, values: Values) -> bool:
         return max(values) <= self.most + EXACT

@@ -279,9 +279,19 @@ def evaluated(cells: Sequence[Cell], probes: Sequence[Cell] = ()) -> list[dict[s
     """A row a claim: {source, text, reported, target, networks: {name: interval}, apart: names of networks on which arm and
     base were made by different versions of the code, notes: what is said beside a network's figure, events: of how many a
     share is, fewest, ours, holds and met (see `Target`), cuda}. `probes` are cells whose arm is a probe's name."""
-    runs, others = grouped(cells), grouped(probes)
-    groups = {where: {**runs.get(where, {}), **others.get(where, {})} for where in sorted({*runs, *others})}
+    runs = grouped(cells)
+    groups = _beside(runs, probes)
     return [_row(claim, groups) for claim in CLAIMS] + _recommended(runs)
+
+
+def _beside(runs: Groups, probes: Sequence[Cell]) -> Groups:
+    """`runs` with the probes of their landscapes as arms. A probe is compared with no other: each has a latest of its own,
+    whose landscape may have had other prices than another's."""
+    found = {where: dict(arms) for where, arms in runs.items()}
+    for probe in {cell["key"]["arm"] for cell in probes}:
+        for where, arms in grouped([cell for cell in probes if cell["key"]["arm"] == probe]).items():
+            found.setdefault(where, {}).update(arms)
+    return dict(sorted(found.items()))
 
 
 def _row(claim: Claim, groups: Groups) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from workers.benchmarks.cells import DONE, Cell
-from workers.benchmarks.interval import Interval
+from workers.benchmarks.interval import Interval, median
 from workers.benchmarks.methods.one_clock import LIVE
 from workers.benchmarks.methods.reach import SLACK, curve_of, seconds_to_base
 
@@ -75,7 +75,7 @@ def version_of(runs: Runs) -> str:
 def ratios(base: Mapping[int, Cell], arm: Mapping[int, Cell], measure: Measure) -> list[float]:
     """One value a seed that both have: the median of what `measure` finds (over operators, or the run's one)."""
     found = [measure(base[seed], arm[seed]) for seed in sorted(base.keys() & arm.keys())]
-    return [float(np.median(values)) for values in found if values]
+    return [float(median(values)) for values in found if values]
 
 
 def own_seconds(base: Cell, arm: Cell) -> list[float]:

@@ -11,7 +11,7 @@ import numpy as np
 from workers.benchmarks import chart
 from workers.benchmarks.cells import Cell
 from workers.benchmarks.chart import Line
-from workers.benchmarks.interval import Interval
+from workers.benchmarks.interval import Interval, median
 from workers.benchmarks.methods.compare import (
     NO_REGRET,
     Measure,
@@ -154,7 +154,7 @@ def _speeds(rows: list[dict[str, Any]], fastest: float) -> list[tuple[float, flo
     found = []
     for trial in np.unique(np.linspace(1, end, GRID).astype(int)):
         best = [min((s[3] for s in row["series"] if s[0] <= trial), default=np.inf) for row in rows]
-        found.append((float(trial), float(np.median([fastest / b for b in best]))))
+        found.append((float(trial), float(median([fastest / b for b in best]))))
     return found
 
 

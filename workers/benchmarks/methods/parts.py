@@ -38,6 +38,7 @@ REPLAYED = (
 )
 PROBING = (
     *REPLAYED,
+    "workers/benchmarks/interval.py",
     *(f"workers/benchmarks/methods/{part}.py" for part in ("probes", "walks", "samplings", "arms")),
 )
 PLAYED = (*TUNED, "workers/benchmarks/methods/live.py")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workers.benchmarks.interval import median
 from workers.benchmarks.methods.arms import AE, AE_AS_ON, SA, SA_AS, arm_named
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source, run_cell
 from workers.benchmarks.methods.samplings import saved
@@ -254,7 +255,7 @@ def samplers(source: Source, seed: int) -> Figures:
     found: Figures = {"n": len(operators)}
     for words, pair in SAMPLED.items():
         base, sampled = map(arm_named, pair)
-        found[words] = float(np.median([saved(operator, base, sampled, seed) for operator in operators]))
+        found[words] = float(median([saved(operator, base, sampled, seed) for operator in operators]))
     return found
 
 
