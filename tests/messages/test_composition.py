@@ -6,19 +6,23 @@ from dataclasses import MISSING, fields
 from inspect import signature
 from typing import Any
 
+import numpy as np
 import pytest
 
+from workers.engine.cost_model import COST_MODELS
 from workers.engine.methods import METHODS, Rhythm, method
 from workers.engine.sampler import SAMPLERS, Adaptive, AdaptiveProgram
 from workers.engine.search import Search
+from workers.landscapes.calibration import every_part
 from workers.messages.composition import (
     BROUGHT,
-    CHOOSING,
     CLUSTERING,
     DRAWING,
     EVOLVING,
+    GREEDY,
     MOST,
     POOL,
+    UNSURE,
     Composition,
     inherited,
 )
@@ -49,8 +53,8 @@ def test_mutation_a_default_that_changed_in_the_engine_is_noticed(monkeypatch: p
     assert assumed != true
 
 
-def test_samplers_that_choose_are_registered() -> None:
-    assert set(CHOOSING) < set(SAMPLERS)
+def test_samplers_of_which_something_is_known_are_registered() -> None:
+    assert GREEDY in SAMPLERS
     assert [SAMPLERS[name] for name in CLUSTERING] == [Adaptive, AdaptiveProgram]
 
 
@@ -67,6 +71,26 @@ def test_a_replaced_part_leaves_its_numbers_and_a_sampler_brings_its_pool() -> N
     assert inherited(preset, {"explorer": "ppo"}) == {"search": preset["search"]}
     assert inherited(preset, {"sampler": "diverse"})["search"] == {"first": 64, "pool": POOL}
     assert inherited(preset, {"sampler": "greedy"})["search"] == {"first": 64}
+
+
+@pytest.mark.parametrize("name", COST_MODELS)
+def test_the_cost_models_without_a_spread_are_those_named(name: str) -> None:
+    model, rng = COST_MODELS[name](seed=0), np.random.default_rng(0)
+    features = rng.normal(size=(64, 4)).astype(np.float32)
+    model.fit(features, np.exp(features[:, 0]).astype(np.float64))
+    assert bool(model.predict(features).spread.any()) == (name not in UNSURE)
+
+
+def test_a_contributed_sampler_has_a_pool_and_a_contributed_model_is_taken_at_its_word(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(SAMPLERS, "mine", SAMPLERS["diverse"])
+    monkeypatch.setitem(COST_MODELS, "gp", COST_MODELS["random_forest"])
+    assert method("chameleon", {"sampler": "mine"}).search.pool == POOL
+    assert method("dynatune", {"sampler": "mine"}).search.pool == POOL
+    assert method("adatune", {"cost_model": "gp"}).search.contextual
+    (timed,) = (one for one in every_part() if one.sampler == "mine")
+    assert timed.search.pool == POOL
 
 
 @pytest.mark.parametrize(

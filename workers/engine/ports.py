@@ -95,7 +95,8 @@ class Prediction:
 
 
 class CostModel(Protocol):
-    """Learns speed from features; refitted from all data of its operator's sketch at each call of `fit`."""
+    """Learns speed from features; refitted from all data of its operator's sketch at each call of `fit`. The spread of its
+    predictions says how sure it is, unless `composition.UNSURE` names it."""
 
     def fit(self, features: Features, speeds: NDArray[np.float64]) -> None:
         """Features (n, d), speeds (n,) with 0 for failures."""
@@ -132,7 +133,8 @@ class Explorer(Protocol):
 
 
 class Sampler(Protocol):
-    """Reduces an explorer's candidates to a plan.
+    """Reduces an explorer's candidates to a plan: `composition.POOL` for each of its places unless search.pool says otherwise,
+    and for greedy as many as there are places.
 
     `figures` are counts of the last call: an adaptive sampler's "clusters" and "synthesised", and "drawn", the last rows of
     what it returned, which are by chance and no work of its own.

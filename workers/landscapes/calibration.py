@@ -17,7 +17,7 @@ from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.space import Choices, Features, Knob, Operator, Sketch, tilings
 from workers.landscapes.costs import UNITS, Costs, key_of
 from workers.landscapes.parameters import walking
-from workers.messages.composition import KNOWING
+from workers.messages.composition import KNOWING, inherited
 
 Clock = Callable[[], float]
 
@@ -34,12 +34,13 @@ VISITED = 300
 
 
 def every_part() -> list[Method]:
-    """Methods that have every preset's parts, and every registered part with its own parameters."""
+    """Methods that have every preset's parts, and every registered part with its own parameters and a sampler's pool."""
     plain = METHODS["dynatune"]
     found = list(METHODS.values())
     for role, registry in REGISTRIES.items():
-        kept = {of: numbers for of, numbers in plain.parameters.items() if of != role}
-        found += [replace(plain, parameters=kept, **{role: name}) for name in registry]
+        found += [
+            replace(plain, parameters=inherited(plain.parameters, {role: name}), **{role: name}) for name in registry
+        ]
     return found
 
 

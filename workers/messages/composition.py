@@ -6,23 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Self
 
-SURE = ("random_forest",)
-"""Cost models that say how sure they are; of the others the spread of an opinion is zero."""
+UNSURE = ("xgboost", "none")
+"""Cost models that do not say how sure they are: the spread of their opinions is zero."""
+GREEDY = "greedy"
+"""The sampler that needs no more candidates than it returns."""
 CLUSTERING = ("adaptive", "adaptive-program")
-CHOOSING = ("diverse", *CLUSTERING)
-"""Samplers that need more candidates than they return."""
 DRAWING = "adaptive-program"
 """The one of CLUSTERING that leaves some of a plan to chance."""
 MOST = 63
 """Configurations that the first of CLUSTERING returns at most (Chameleon, Algorithm 1: k = 8..63)."""
 POOL = 8.0
-"""Candidates for each place in a plan of theirs: what CLUSTERING was measured with."""
+"""Candidates for each place in a plan of any sampler but GREEDY: what CLUSTERING was measured with."""
 KNOWING = "oracle"
 """The scheduler that is shown a landscape's recorded curves, and cannot be made without: what knowing costs has no meaning."""
 EVOLVING = "metaschedule"
 """The explorer that is TVM's own search: it brings its own cost model and chooses by itself. On landscapes, which have no
 programs, it evolves knobs."""
-BROUGHT = {"sampler": "greedy", "cost_model": "xgboost"}
+BROUGHT = {"sampler": GREEDY, "cost_model": "xgboost"}
 """The parts beside EVOLVING: others would not be asked."""
 
 Parameters = Mapping[str, Mapping[str, Any]]
@@ -37,7 +37,7 @@ def inherited(parameters: Parameters, replaced: Mapping[str, str]) -> dict[str, 
     kept = {role: numbers for role, numbers in parameters.items() if role not in replaced}
     if "sampler" in replaced:
         search = {name: number for name, number in kept.get("search", {}).items() if name != "pool"}
-        kept["search"] = {**search, "pool": POOL} if replaced["sampler"] in CHOOSING else search
+        kept["search"] = search if replaced["sampler"] == GREEDY else {**search, "pool": POOL}
     return kept
 
 
@@ -99,14 +99,14 @@ class Composition:
                 "the contextual optimizer weighs chance against the explorer, and explorer 'random' is all chance; "
                 "choose another explorer, or a method with a fixed share of chance"
             )
-        if self.cost_model not in SURE and (self.contextual or self.acquisition != "mean"):
+        if self.cost_model in UNSURE and (self.contextual or self.acquisition != "mean"):
             wants = "the contextual optimizer" if self.contextual else f"acquisition {self.acquisition!r}"
             return (
                 f"{wants} asks how sure the cost model is, and {self.cost_model!r} does not tell; "
-                f"choose cost_model {' or '.join(SURE)}, or a method that scores by the mean"
+                "choose cost_model random_forest, or a method that scores by the mean"
             )
         thinning = self.sampler in CLUSTERING and self.plan > MOST  # a plan larger than it returns at most
-        if self.sampler in CHOOSING and self.pool == 1 and not thinning:
+        if self.sampler != GREEDY and self.pool == 1 and not thinning:
             return (
                 f"sampler {self.sampler!r} chooses among more candidates than a plan holds, and search.pool 1 gives it no "
                 f"more; set search.pool to {POOL:g}"
