@@ -330,6 +330,30 @@ def test_probes_are_asked_where_no_methods_are_named(landscapes: Path, tmp_path:
     assert "methods" not in kinds("--methods", "belief")
 
 
+def test_on_curves_parts_that_would_never_run_are_left_out_and_named(
+    landscapes: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A recorded search stands for all parts but the scheduler; in spaces each arm is itself."""
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    names = "auto,auto+sampler=diverse,chameleon,auto+evaluator=adaptive,dynatune-paper,oracle"
+    given = ["--landscape", str(landscapes), "--out", str(tmp_path), "--seeds", "0", "--methods", names]
+    found: dict[str, list[str]] = {}
+    for part in replayed_parts(parser.parse_args(given), tmp_path):
+        found.setdefault(part.key.layout, []).append(part.key.arm)
+    assert found == {"curve": ["auto", "dynatune-paper", "oracle"], "space": names.split(",")[:-1]}
+    (said,) = (line for line in capsys.readouterr().err.splitlines() if "left out" in line)
+    assert said.startswith(
+        "synthetic (curve): auto+sampler=diverse, chameleon, auto+evaluator=adaptive left out: what was"
+    )
+    assert "the search of auto" in said
+
+
+def test_the_default_arms_of_curves_have_the_parts_of_what_is_recorded() -> None:
+    parts = {(arm.explorer, arm.sampler, arm.cost_model, arm.evaluator) for arm in map(arm_named, SCHEDULING)}
+    assert parts == {(BEST.explorer, BEST.sampler, BEST.cost_model, BEST.evaluator)}
+
+
 def test_regret_is_of_what_the_slots_measured(curves: Path, tmp_path: Path, run: Run) -> None:
     """Duplicates use up a plan and are no trials: a curve of trials would promise the oracle more than there is."""
     words = ("--landscape", curves, "--methods", "oracle,round_robin", "--seeds", "0", "--out", tmp_path)

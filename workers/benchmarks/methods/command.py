@@ -41,7 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--networks", help="names of landscapes, or ONNX files with --live; separated by commas")
     parser.add_argument(
         "--methods", help="presets, schedulers, or either with +ROLE=PART, separated by commas, and what is asked of a "
-        f"landscape itself ({', '.join(PROBES)}); default: schedulers on curves, searches in spaces, and all that is asked",
+        f"landscape itself ({', '.join(PROBES)}); default: schedulers on curves, searches in spaces, and all that is asked; on "
+        "curves, where a recorded search is played, methods with other parts than its are left out",
     )  # fmt: skip
     parser.add_argument("--seeds", default="0..4", help="like 0..4 or 0,2,7")
     parser.add_argument("--seconds", type=float, default=None, help="of tuning a live cell")

@@ -6,8 +6,9 @@ import argparse
 import hashlib
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from workers.benchmarks.methods.one_clock import LIVE, Clock
 from workers.benchmarks.methods.probes import PROBES, Probe
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
 from workers.benchmarks.progress import Progress
-from workers.engine.methods import Method
+from workers.engine.methods import METHODS, Method
 from workers.headless.arguments import refuse_knowing
 from workers.headless.errors import UserMistake
 from workers.messages.composition import KNOWING
@@ -94,19 +95,10 @@ def replayed_parts(
     for source in replayed.sources(arguments.landscape, words, every, out, arguments.operators):
         seen(source)
         trials = source.trials(arguments.trials_per_operator)
-        for name, arm in arms[source.kind].items():
-            # The oracle is shown recorded curves; a space has none before it is searched.
-            if arm.scheduler != KNOWING or source.kind == CURVE:
-                budget = f"{trials} trials of {_digest(arm)} at {source.costs.digest(arm)}"
-                parts += [
-                    Part(
-                        source.name,
-                        _key(KIND, source, name, seed, budget, version),
-                        GUESS,
-                        _replay(source, arm, seed, trials),
-                    )
-                    for seed in seeds
-                ]
+        for name, arm in _as_named(source, arms[source.kind]).items():
+            budget = f"{trials} trials of {_digest(arm)} at {source.costs.digest(arm)}"
+            key = partial(_key, KIND, source, name, budget=budget, version=version)
+            parts += [Part(source.name, key(seed), GUESS, _replay(source, arm, seed, trials)) for seed in seeds]
         parts += [
             Part(
                 source.name,
@@ -119,6 +111,30 @@ def replayed_parts(
             for seed in (seeds[:1] if probe.once else seeds)
         ]
     return parts
+
+
+def _as_named(source: Source, arms: Mapping[str, Method]) -> Mapping[str, Method]:
+    """Those that are on `source` what they are called; of the others a line is said. The oracle is shown recorded curves, and a
+    space has none before it is searched. On curves the search is the recorded one, of which every arm has the slots alone:
+    with other parts it would be told by a name that is not its own. Numbers of a search are not looked at: the schedulers of
+    papers are named with theirs."""
+    if source.kind != CURVE:
+        return {name: arm for name, arm in arms.items() if arm.scheduler != KNOWING}
+    recorded = METHODS.get(source.recording.header["method"])
+    if recorded is None:  # by a preset that there is no more
+        return arms
+    others = [name for name, arm in arms.items() if _search(arm) != _search(recorded)]
+    if others:
+        sys.stderr.write(
+            f"{source.name} (curve): {', '.join(others)} left out: what was recorded is the search of {recorded.name}, and "
+            "other parts would never run; compare them in spaces, or live (--live)\n"
+        )
+    return {name: arm for name, arm in arms.items() if name not in others}
+
+
+def _search(arm: Method) -> tuple[str, ...]:
+    """The parts that a recorded search stands for."""
+    return arm.explorer, arm.sampler, arm.cost_model, arm.evaluator
 
 
 def _key(kind: str, source: Source, arm: str, seed: int, budget: str, version: str) -> Key:
