@@ -131,7 +131,7 @@ def test_what_is_recommended_is_judged_by_its_own_runs_where_it_has_some() -> No
     medians = {arm: row.median for arm, row in rivals(found, "space").items()}
     assert medians == {BEST.name: pytest.approx(2 / 3), "other": pytest.approx(2.0)}
     assert recommended(found, "space") == "auto"
-    assert recommended({("space", "other net"): {"other": {}}, **found}, "space") is None
+    assert recommended({("space", "other net"): {"other": {}}, **found}, "space") == BEST.name
     cells = [
         cell([[1.0, 9.0], [seconds, 1.0]], key={"arm": arm, "seed": seed})
         for arm, seconds in (("auto", 30.0), (BEST.name, 20.0))
@@ -140,6 +140,29 @@ def test_what_is_recommended_is_judged_by_its_own_runs_where_it_has_some() -> No
     (row,) = (row for row in evaluated(cells) if "each method's" in row["text"])
     assert row["text"].endswith("over auto's")
     assert row["holds"] == "no"
+
+
+def test_a_method_that_one_network_lacks_is_a_rival_on_the_other_and_named_as_left_out_of_both() -> None:
+    """Else the best other's of a network would be the best of those that all networks have."""
+    cells = [
+        cell([[1.0, 9.0], [seconds, 1.0]], name=name, key={"arm": arm, "seed": seed})
+        for name, arms in (("a", {"third": 5.0}), ("b", {}))
+        for arm, seconds in {BEST.name: 10.0, "other": 20.0, **arms}.items()
+        for seed in range(5)
+    ]
+    joint, each = (row for row in evaluated(cells) if "lowest latency that any method" in row["text"])
+    assert set(joint["networks"]) == {"other (curve)"}
+    assert joint["text"].endswith(f"over {BEST.name}'s, without third, which some network lacks")
+    medians = {name: found["median"] for name, found in each["networks"].items()}
+    assert medians == {"a (curve), third": pytest.approx(0.5), "b (curve), other": pytest.approx(2.0)}
+
+
+def test_what_is_recommended_is_the_same_method_on_each_network() -> None:
+    """One that has `auto` too is judged by what both have, as the row says."""
+    found = groups("space", auto=[run(5.0)] * 5, **{BEST.name: [run(10.0)] * 5, "other": [run(20.0)] * 5})
+    found["space", "second"] = {arm: runs for arm, runs in found["space", "net"].items() if arm != "auto"}
+    medians = {name: row.median for name, row in by_network(found, "space").items()}
+    assert medians == {"net (space), auto": pytest.approx(0.5), "second (space), other": pytest.approx(2.0)}
 
 
 def test_without_rivals_nothing_is_said() -> None:

@@ -27,38 +27,36 @@ Times = NDArray[np.float64]
 def rivals(groups: Groups, kind: str) -> dict[str, Interval]:
     """Of each rival, how many times as long as the recommended method it took: the median over all networks of this kind that
     all methods have of the median over their seeds. {} without the recommended method, or without a rival."""
-    times, units = times_near(groups, kind)
-    auto = _auto(times)
-    if auto is None or not units:
-        return {}
-    return {arm: _ratio(theirs, times[auto], units) for arm, theirs in times.items() if arm != auto}
+    return _over(recommended(groups, kind), groups, kind)
 
 
 def by_network(groups: Groups, kind: str) -> dict[str, Interval]:
-    """Of each network, how many times as long as the recommended method its best rival took, median over the seeds."""
-    times, units = times_near(groups, kind)
-    auto = _auto(times)
-    others = [arm for arm in times if arm != auto]
-    if auto is None or not others:
-        return {}
-    found = {}
-    for network in dict.fromkeys(name for name, _ in units):
-        rows = [place for place, (name, _) in enumerate(units) if name == network]
-        best = min(others, key=lambda arm: float(_middle(_logs(times[arm][rows], times[auto][rows]))))
-        found[f"{network} ({kind}), {best}"] = _ratio(
-            times[best][rows], times[auto][rows], [units[row] for row in rows]
-        )
+    """Of each network, how many times as long as the recommended method its best rival took, median over the seeds: of all that
+    the network has, whatever another lacks."""
+    ours, found = recommended(groups, kind), {}
+    for (of, network), arms in groups.items():
+        ratios = _over(ours, {(of, network): arms}, kind)
+        if ratios:
+            best = min(ratios, key=lambda arm: ratios[arm].median)
+            found[f"{network} ({kind}), {best}"] = ratios[best]
     return found
+
+
+def lacking(groups: Groups, kind: str) -> list[str]:
+    """Methods that some network of this kind lacks, so that `rivals` leaves them out."""
+    networks = [arms for (of, _), arms in groups.items() if of == kind]
+    some = {arm for arms in networks for arm in arms if _is_method(arm)}
+    return sorted(arm for arm in some if not all(arm in arms for arms in networks))
 
 
 def times_near(groups: Groups, kind: str) -> tuple[dict[str, Times], Units]:
     """Seconds of each method, inf where it never came there, and the (network, seed) that they are of.
 
     On curves every seed is a network of its own, for it draws which recorded searches are replayed: there the lowest latency
-    is that of the seed, elsewhere that of the network. The oracle is no method: it knows what comes.
+    is that of the seed, elsewhere that of the network.
     """
     networks = {name: arms for (of, name), arms in groups.items() if of == kind}
-    shared = [{arm for arm in arms if arm.partition("+")[0] != KNOWING} for arms in networks.values()]
+    shared = [set(filter(_is_method, arms)) for arms in networks.values()]
     arms = sorted(set.intersection(*shared)) if shared else []
     times: dict[str, list[float]] = {arm: [] for arm in arms}
     units: Units = []
@@ -79,13 +77,21 @@ def times_near(groups: Groups, kind: str) -> tuple[dict[str, Times], Units]:
     return {arm: np.asarray(found) for arm, found in times.items()}, units
 
 
-def recommended(groups: Groups, kind: str) -> str | None:
+def _is_method(arm: str) -> bool:
+    """The oracle is none: it knows what comes."""
+    return arm.partition("+")[0] != KNOWING
+
+
+def recommended(groups: Groups, kind: str) -> str:
     """What is judged: `auto` where every network has it, else what it is by its own name."""
-    return _auto(times_near(groups, kind)[0])
+    return AUTO if all(AUTO in arms for (of, _), arms in groups.items() if of == kind) else BEST.name
 
 
-def _auto(times: Mapping[str, Times]) -> str | None:
-    return next((arm for arm in (AUTO, BEST.name) if arm in times), None)
+def _over(ours: str, groups: Groups, kind: str) -> dict[str, Interval]:
+    times, units = times_near(groups, kind)
+    if ours not in times or not units:
+        return {}
+    return {arm: _ratio(theirs, times[ours], units) for arm, theirs in times.items() if arm != ours}
 
 
 def _ratio(theirs: Times, ours: Times, units: Units) -> Interval:

@@ -23,7 +23,7 @@ from workers.benchmarks.methods.arms import (
     WIDE_AE_AS,
     WIDE_SA_AS,
 )
-from workers.benchmarks.methods.best import NEAR, Groups, by_network, recommended, rivals
+from workers.benchmarks.methods.best import NEAR, Groups, by_network, lacking, recommended, rivals
 from workers.benchmarks.methods.claim import NO_TARGET, OPEN, Claim, Target
 from workers.benchmarks.methods.compare import (
     Measure,
@@ -328,11 +328,14 @@ def _recommended(groups: Groups) -> list[dict[str, Any]]:
     """No claim of a paper: whether what is recommended is the best there is."""
     near, rows = f"time to within {NEAR:.0%} of the lowest latency that any method reached", []
     for kind in sorted({kind for kind, _ in groups}):
-        ours = recommended(groups, kind) or BEST.name
+        ours = recommended(groups, kind)
         found = rivals(groups, kind)
         against = {f"{arm} ({kind})": ratio for arm, ratio in found.items()}
         notes = {f"{arm} ({kind})": _unsearched(groups, kind, arm) for arm in found}
-        words = ("product", f"{near}, each method's over {ours}'s", "-")
+        without = (
+            f", without {', '.join(missing)}, which some network lacks" if (missing := lacking(groups, kind)) else ""
+        )
+        words = ("product", f"{near}, each method's over {ours}'s{without}", "-")
         rows.append(_told(words, Target(every=1.0), against, notes=notes))
         words = ("product", f"{near}, the best other's over {ours}'s, by network", "-")
         rows.append(_told(words, Target(), by_network(groups, kind)))
