@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from workers.engine.errors import IllegalMethod
+from workers.engine.methods import METHODS
 from workers.engine.ports import Decision, Foreseeing, Progress, Scheduler
 from workers.engine.scheduler import SCHEDULERS, DynaTune, Setting, scheduler_named
 from workers.engine.space import Operator
@@ -67,6 +68,19 @@ def test_every_operator_gets_a_slot_in_time(name: str) -> None:
     assert {decision.operator for decision in play(made(name), [0] * 4, 24)} == {0, 1, 2, 3}
 
 
+def test_an_operator_that_never_works_keeps_no_slots_from_the_others(name: str) -> None:
+    """What it takes is infinite. 24 slots: `rescue` gives it four more than the others have on average."""
+    scheduler, slots = made(name), [0] * 4
+    for _ in range(24):
+        every = [progress(i, n) for i, n in enumerate(slots)]
+        every[3] = replace(every[3], curve=[float("inf")] * len(every[3].curve))
+        decision = scheduler.choose(every, 1.0)
+        assert decision is not None
+        slots[decision.operator] += 1
+        scheduler.observe(every[decision.operator])
+    assert all(slots[:3])
+
+
 def test_what_is_foreseen_is_no_slower_than_now_and_asking_changes_nothing(name: str) -> None:
     """Of those that believe something."""
     scheduler, slots = made(name), [0] * 4
@@ -92,7 +106,12 @@ def test_a_parameter_it_does_not_have_is_told(name: str) -> None:
 
 
 def test_its_patience_finishes_an_operator(name: str) -> None:
-    scheduler = made(name, patience=5)
+    """Of those that take one, as all of the presets do."""
+    try:
+        scheduler = made(name, patience=5)
+    except IllegalMethod:
+        assert name not in {preset.scheduler for preset in METHODS.values()}
+        return
     stuck, going = replace(progress(0, 0), curve=[2e-3] + [1e-3] * 6), replace(progress(1, 0), curve=[2e-3, 1e-3])
     decision = scheduler.choose([stuck, going], 1.0)
     assert decision is not None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conformance import test_scheduler
 from tests.engine.test_scheduler import play, progress
 from workers.engine.methods import method
 from workers.engine.scheduler import SCHEDULERS
@@ -34,6 +36,11 @@ def test_the_example_is_a_scheduler_that_a_method_takes(largest: Any) -> None:
     assert method("auto", {"scheduler": "largest"}).scheduler == "largest"
 
 
-def test_the_example_is_ten_lines() -> None:
+@pytest.mark.parametrize("owed", [one for name, one in vars(test_scheduler).items() if name.startswith("test_")])
+def test_the_example_gives_what_every_scheduler_owes(largest: Any, owed: Callable[[str], None]) -> None:
+    owed("largest")
+
+
+def test_the_example_is_eleven_lines() -> None:
     code = README.read_text().split("## Adding a part")[1].split("```python\n")[1].split("```")[0]
-    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    assert len([line for line in code.splitlines() if line.strip()]) <= 11

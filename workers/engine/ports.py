@@ -248,7 +248,8 @@ class Decision:
 
 
 class Scheduler(Protocol):
-    """Gives out slots. Rested arms: an operator that gets no slot does not change."""
+    """Gives out slots. Rested arms: an operator that gets no slot does not change. Each that is not exhausted gets one in time,
+    and one that never works, whose best time is infinite, keeps none from the others (`standing.rescue` is for it)."""
 
     def choose(self, progress: Sequence[Progress], slot_seconds: float) -> Decision | None:
         """The next operator, or None when every operator is finished. `slot_seconds` is the expected length of the slot."""
