@@ -215,6 +215,21 @@ def test_what_was_measured_on_other_terms_is_not_compared() -> None:
     assert set(grouped(cells)["curve", "net"]) == {"dynatune", "sequential"}
 
 
+@pytest.mark.parametrize(
+    "latest",
+    [{"budget": "90 trials of x"}, {"network": "calibrated anew"}, {"cpu": "another"}],
+    ids=["budget", "landscape", "machine"],
+)
+def test_runs_that_are_not_compared_with_the_latest_are_counted(latest: dict[str, str]) -> None:
+    """One trial run with another budget, and all others are gone from the table."""
+    older = [ended("1", arm) for arm in ("dynatune", "sequential")]
+    assert left_out(older) == ""
+    said = left_out([*older, ended("2", "mine", **latest)])
+    assert said.startswith(
+        "net (curve): 2 runs with another recording or budget, or other prices, or on another machine"
+    )
+
+
 def test_live_runs_of_other_operators_are_not_compared() -> None:
     """Another version of the code imported the network otherwise; the pairs are those of their places."""
 

@@ -23,6 +23,13 @@ of the candidates that an `explorer` proposed."""
 NO_REGRET = 1e-6
 """s of the network's latency, below which a mean regret is none: a seed without any is the best there can be."""
 
+OTHER_OPERATORS = "whose version of the code made other operators of it are left out; run them again"
+OTHER_TERMS = (
+    "with another recording or budget, or other prices, or on another machine, than the latest's are left out; run them again "
+    "as the latest, or take its cells away"
+)
+"""Why runs are not compared with the latest, and what to do."""
+
 Runs = dict[int, Cell]
 Measure = Callable[[Cell, Cell], list[float]]
 
@@ -269,14 +276,15 @@ def older_prices(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def left_out(cells: Sequence[Cell]) -> str:
-    """A line for each network of which live runs are not compared, as their version of the code made other operators of it."""
+    """A line for each network of which finished runs are not compared with the latest, and why."""
     done, current = _current(cells)
-    pairs = ((_terms(cell), current[_group(cell)], cell["name"]) for cell in done)
-    counts = Counter(name for mine, latest, name in pairs if mine != latest and mine[:-1] == latest[:-1])
-    return "".join(
-        f"{name} (live): {count} runs whose version of the code made other operators of it are left out; run them again\n"
-        for name, count in counts.items()
+    terms = [(_group(cell), _terms(cell)) for cell in done]
+    counts = Counter(
+        (group, OTHER_OPERATORS if mine[:-1] == latest[:-1] else OTHER_TERMS)
+        for group, mine in terms
+        if mine != (latest := current[group])
     )
+    return "".join(f"{network} ({kind}): {count} runs {why}\n" for ((kind, network), why), count in counts.items())
 
 
 def versions_apart(rows: Sequence[Mapping[str, Any]]) -> str:
