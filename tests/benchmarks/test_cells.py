@@ -56,6 +56,17 @@ def test_one_that_failed_hides_none_that_did_not(cells: Cells) -> None:
     assert [cell["reason"] for cell in cells.all("speed")] == ["older"]
 
 
+def test_an_arm_of_any_length_has_a_file_of_its_own(cells: Cells, tmp_path: Path) -> None:
+    """What has run is not lost to a name that no file system takes."""
+    long = [
+        replace(KEY, arm="auto" + "+explorer.chains=64" * 20 + letter * 300)
+        for letter in ("x", "\N{GREEK SMALL LETTER MU}")
+    ]
+    kept = [cells.keep(key, "tiny", {"state": DONE, "reason": key.arm}) for key in long]
+    assert [cells.find(key, "tiny") for key in long] == kept
+    assert len(cells.all("speed")) == 2
+
+
 def test_half_a_file_is_no_cell(cells: Cells, tmp_path: Path) -> None:
     cells.keep(KEY, "tiny", {"state": DONE, "reason": ""})
     (path,) = (tmp_path / "cells").glob("*.json")

@@ -14,6 +14,9 @@ from workers.messages.whole import write_whole
 
 Cell = dict[str, Any]
 
+READABLE = 200
+"""Bytes of a file's name that are for who reads it: file systems take 255, and the digest behind tells cells apart."""
+
 DONE, VOID, FAILED = "done", "void", "failed"
 """void: it ended and does not count, for `reason`. failed: it broke off, and is run again the next time."""
 
@@ -90,7 +93,8 @@ class Cells:
                 yield cell
 
     def _path(self, key: Key, name: str) -> Path:
-        return self._directory / f"{key.kind}-{name}-{key.arm}-{key.layout}-{key.seed}-{key.digest}.json"
+        read = f"{key.kind}-{name}-{key.arm}-{key.layout}-{key.seed}".encode()[:READABLE].decode(errors="ignore")
+        return self._directory / f"{read}-{key.digest}.json"
 
     @staticmethod
     def _read(path: Path) -> Cell | None:
