@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.engine.synthetic_search import CONVOLUTION, TINY
+from tests.engine.synthetic_search import CONVOLUTION, TINY, convolution
 from workers.engine.explorer import EXPLORERS
+from workers.engine.methods import METHODS, Method
 from workers.engine.ports import Explorer
 from workers.engine.space import Choices, Sketch
+from workers.landscapes.parameters import resolved, walking
 
 EMPTY = Sketch(())
-WHOLE = ("evolutionary", "ppo", "simulated_annealing")
-"""Explorers that score a small sketch whole; TVM's does not."""
 pytestmark = pytest.mark.parametrize("name", sorted(EXPLORERS))
 
 
 def score(choices: Choices) -> NDArray[np.float64]:
     return np.sin(choices.astype(np.float64)).sum(axis=1)
+
+
+def of(name: str) -> Method:
+    return replace(METHODS["dynatune"], explorer=name)
 
 
 def made(name: str, seed: int = 3) -> Explorer:
@@ -90,10 +95,17 @@ def test_begun_is_what_a_walk_without_a_step_would_have_given(name: str) -> None
     assert (flat == explorer.begun).all(), "where nothing is better than the start it is the start"
 
 
+def test_it_walks_where_a_landscape_wants_it_to(name: str) -> None:
+    """By a parameter of one name: another's would have it score recorded parts whole, as no network's operator is."""
+    explorer = walking(of(name)).make_explorer(convolution(), np.random.default_rng(3))
+    explorer.explore(TINY, score, 4, set())
+    assert explorer.begun is not None
+
+
 def test_a_sketch_that_is_scored_whole_begins_with_nothing(name: str) -> None:
     explorer = made(name)
     explorer.explore(TINY, score, 4, set())
-    assert (explorer.begun is None) == (name in WHOLE)
+    assert (explorer.begun is None) == resolved("explorer", of(name)).get("exhaustive", False)
     explorer.explore(EMPTY, score, 1, set())
     assert (explorer.begun is None) == (name != "random")
 

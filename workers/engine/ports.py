@@ -117,7 +117,8 @@ class Explorer(Protocol):
 
     `figures` are counts of the last call, no part of the state: those of `search.FIGURES`. `begun` is what that call would
     have returned without a step, the best of its starting points; None where it scored the whole sketch in place of a
-    walk.
+    walk. Whether it may is its parameter `exhaustive`, by that name: landscapes, whose parts are small enough for that, set it
+    to False (`landscapes.parameters.walking`).
     """
 
     figures: dict[str, int]
