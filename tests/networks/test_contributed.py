@@ -179,6 +179,9 @@ FUSED: dict[str, tuple[list[NodeProto], list[int]]] = {
     "quick gelu": ([helper.make_node("QuickGelu", ["x"], ["y"], domain=OWN)], [3, 6]),
     "swish": ([helper.make_node("QuickGelu", ["x"], ["y"], alpha=1.0, domain=OWN)], [3, 6]),
     "squares": ([helper.make_node("SimplifiedLayerNormalization", ["x", "g"], ["y"], epsilon=0.1)], [2, 3, 6]),
+    "squares along an axis by its number": (
+        [helper.make_node("SimplifiedLayerNormalization", ["x", "g"], ["y"], axis=2)], [2, 3, 6]
+    ),
     "sum and squares": (
         [
             helper.make_node("SkipSimplifiedLayerNormalization", ["x", "x", "g", "d"], ["n", "", "", "s"], domain=OWN),
@@ -199,6 +202,7 @@ FUSED: dict[str, tuple[list[NodeProto], list[int]]] = {
             "HardSigmoid": {"activation_params": [0.2, 0.4]},
         }.items()
     },
+    "convolution and nothing": ([helper.make_node("FusedConv", ["x", "k", "c"], ["y"], domain=OWN)], PICTURE),
     "convolution and a sum": (
         [
             helper.make_node("Conv", ["x", "k"], ["z"]),
@@ -223,6 +227,35 @@ def test_what_the_optimiser_puts_together_is_taken(name: str, version: int, tmp_
     assert not {node.domain for node in result.graph.node} - {""}
     assert "Einsum" not in operator_types(result)
     assert same(wanted, outputs(result))
+
+
+@pytest.mark.parametrize("kind", ["SimplifiedLayerNormalization", "SkipSimplifiedLayerNormalization"])
+def test_small_numbers_are_normalised_by_the_epsilon_that_goes_without_saying(kind: str, tmp_path: Path) -> None:
+    """It is another for each of the two: beside numbers near 1 neither shows."""
+    skip = kind.startswith("Skip")
+    nodes = [
+        helper.make_node("Mul", ["x", "little"], ["l"]),
+        helper.make_node(kind, ["l", "l", "g"] if skip else ["l", "g"], ["y"], domain=OWN if skip else ""),
+    ]
+    model = own(nodes, [constant("little", np.float32(1e-3)), constant("g", drawn(6))], [2, 3, 6])
+    assert same(outputs(model), outputs(cleaned_of(model, tmp_path)))
+
+
+def test_sizes_behind_an_operator_of_half_precision_are_known(tmp_path: Path) -> None:
+    nodes = [helper.make_node("QuickGelu", ["x"], ["q"], domain=OWN), helper.make_node("MatMul", ["q", "m"], ["y"])]
+    model = own(nodes, [constant("m", drawn(WIDE, 7).astype(np.float16))], kind=TensorProto.FLOAT16)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert tuple(inspected(model, tmp_path / "upload.onnx")["outputs"][0]["shape"]) == (3, 7)
+
+
+def test_weights_in_operators_are_weights(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["g"], value=constant("g", drawn(6))),
+        helper.make_node("SimplifiedLayerNormalization", ["x", "g"], ["y"]),
+    ]
+    model = own(nodes, [], [2, 3, 6])
+    assert same(outputs(model), outputs(cleaned_of(model, tmp_path)))
 
 
 def optimised(network: bytes, path: Path) -> set[str]:

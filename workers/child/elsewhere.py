@@ -76,7 +76,8 @@ class Elsewhere:
                 self.put(Path(spec.network), NETWORK)
         except DeviceRefused as failed:  # the library is there; for both there may be no room
             compared = False
-            self._line.ask("put", MOVED, name=NETWORK, data="", begins=True)
+            with suppress(DeviceRefused):
+                self._line.ask("put", MOVED, name=NETWORK, data="", begins=True)
             say(str(failed))
         ours, theirs = list[list[float]](), list[list[float]]()
         for turn in range(TURNS):
@@ -132,7 +133,7 @@ def _seconds(answer: Mapping[str, Any], name: str) -> list[float]:
     told = [line for line in output.splitlines() if line.startswith("{") and '"seconds"' in line]
     if answer["status"] or not told:
         raise ArtifactFailed(f"{name} failed on the device: {output[-600:].strip() or 'it said nothing'}")
-    with suppress(ValueError, TypeError, KeyError):
+    with suppress(ValueError, TypeError, KeyError, OverflowError):
         seconds = [float(one) for one in json.loads(told[-1])["seconds"]]
         if len(seconds) <= RUNS and all(0 < one < inf for one in seconds):
             return seconds

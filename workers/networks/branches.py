@@ -15,7 +15,7 @@ from workers.networks.rewriting import half_a_pixel_off
 from workers.networks.scattering import is_of_a_part
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_output_shapes, tensor_shapes
-from workers.networks.structure import STANDARD, opset
+from workers.networks.structure import CONTRIBUTED, STANDARD, opset
 from workers.networks.subgraphs import every, nested
 
 _OF_ANY_SIZE = frozenset({"If", "Identity", "Reshape", "Shape", "Size"})
@@ -124,6 +124,8 @@ def _is_written_otherwise(node: NodeProto, version: int) -> bool:
     if node.op_type == "Resize":
         stretched = attribute(node, "keep_aspect_ratio_policy", b"stretch") == b"stretch"
         return bool(attribute(node, "antialias", 0)) or not stretched
+    if node.op_type == "DequantizeLinear":
+        return node.domain == CONTRIBUTED and bool(attribute(node, "block_size", 0))
     if node.op_type == "LpPool":
         return bool(attribute(node, "ceil_mode", 0))
     return node.op_type in ("LpNormalization", "MeanVarianceNormalization")

@@ -1,6 +1,7 @@
 """Operators that ONNX Runtime has of its own, as its quantiser and its optimiser write them, by ONNX's.
 
-Constants that are made here are float32 where no scale tells a type: float16 is widened before anything is computed.
+Constants that are made here are float32: of a network of half precision they are made alike, from the operator set on that can,
+and that is widened before anything is computed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper
 from workers.networks.early import EARLY
 from workers.networks.graph import Array, Parts, Weights, attribute, drop_unread_weights, operator_types, rewrite
 from workers.networks.normalizations import along
+from workers.networks.opsets import store_constants
 from workers.networks.structure import CONTRIBUTED, opset
 from workers.networks.subgraphs import nested
 
@@ -36,6 +38,9 @@ _SINCE = {"DynamicQuantizeMatMul": 11, "FusedConv": 11, "FusedMatMul": 12, "MatM
 _BROADCASTING = 7
 """The one from which on sums and products need no attribute for it."""
 
+_ALIKE = 15
+"""The one that has a CastLike."""
+
 Rule = Callable[[NodeProto, Parts, Weights, int], Sequence[NodeProto]]
 """What is written in place of an operator, in a network of this operator set; nothing where the rule does not know its form."""
 
@@ -45,6 +50,8 @@ def write_out_contributed(model: ModelProto) -> None:
     version = opset(model)
     if not operator_types(model) & _RULES.keys():
         return
+    for graph in nested(model.graph):
+        store_constants(graph)
     weights = Weights(model.graph)
 
     def written(node: NodeProto) -> Sequence[NodeProto]:
@@ -111,7 +118,7 @@ def _product_of_turned(node: NodeProto, parts: Parts, weights: Weights, version:
             sides[place] = parts.add("Einsum", f"swapped_{side}", sides[place], equation=SWAPPED)
     product = parts.add("MatMul", "product", *sides)
     if (factor := np.float32(attribute(node, "alpha", 1.0))) != 1:
-        parts.add("Mul", "scaled", product, parts.constant("alpha", factor))
+        parts.add("Mul", "scaled", product, _number(parts, "alpha", factor, product, version))
     return parts.all()
 
 
@@ -141,21 +148,26 @@ def _activated_convolution(node: NodeProto, parts: Parts, weights: Weights, vers
     """FusedConv: with what is added to it, and the activation behind that."""
     source, kernel, bias, added = [*node.input, *[""] * 4][:4]
     kind, numbers = attribute(node, "activation", b"").decode(), attribute(node, "activation_params", [])
-    names = ("least", "most") if kind == "Clip" else _PARAMETERS.get(kind)
+    names = ("least", "most") if kind == "Clip" else _PARAMETERS.get(kind) if kind else ()
     if names is None or len(names) != len(numbers):
         return []
     result = parts.add("Conv", "sums", source, kernel, *filter(None, [bias]), **_but_activation(node))
     if added:
         result = parts.add("Add", "added", result, added)
+    if not kind:
+        return parts.all()
     if kind == "Clip":
-        parts.add("Clip", "clipped", result, *(parts.constant(*bound) for bound in _singles(names, numbers)))
+        bounds = [_number(parts, name, one, result, version) for name, one in zip(names, numbers, strict=True)]
+        parts.add("Clip", "clipped", result, *bounds)
     else:
         parts.add(kind, "activated", result, **dict(zip(names, numbers, strict=True)))
     return parts.all()
 
 
-def _singles(names: Sequence[str], numbers: Sequence[float]) -> list[tuple[str, np.float32]]:
-    return [(name, np.float32(number)) for name, number in zip(names, numbers, strict=True)]
+def _number(parts: Parts, name: str, value: Any, beside: str, version: int) -> str:
+    """A constant of the type of what it is computed with."""
+    constant = parts.constant(name, np.float32(value))
+    return parts.add("CastLike", f"{name}_alike", constant, beside) if version >= _ALIKE else constant
 
 
 def _activated_gemm(node: NodeProto, parts: Parts, weights: Weights, version: int) -> Sequence[NodeProto]:
@@ -179,7 +191,9 @@ def _but_activation(node: NodeProto) -> dict[str, Any]:
 def _quick_gelu(node: NodeProto, parts: Parts, weights: Weights, version: int) -> Sequence[NodeProto]:
     """x times the sigmoid of alpha x."""
     (source,), factor = node.input, np.float32(attribute(node, "alpha", 1.702))
-    scaled = source if factor == 1 else parts.add("Mul", "scaled", source, parts.constant("alpha", factor))
+    scaled = (
+        source if factor == 1 else parts.add("Mul", "scaled", source, _number(parts, "alpha", factor, source, version))
+    )
     parts.add("Mul", "gated", source, parts.add("Sigmoid", "gate", scaled))
     return parts.all()
 
@@ -187,9 +201,10 @@ def _quick_gelu(node: NodeProto, parts: Parts, weights: Weights, version: int) -
 def _by_squares(node: NodeProto, parts: Parts, weights: Weights, version: int) -> Sequence[NodeProto]:
     """SimplifiedLayerNormalization, which is ONNX's RMSNormalization of operator set 23, along the last axis."""
     source, scale = node.input[:2]
-    if attribute(node, "axis", -1) != -1 or any(node.output[1:]):
+    of_last = scale in weights and len(weights.shape(scale)) == 1  # whatever the axis is called
+    if not of_last or any(node.output[1:]):
         return []
-    return _normal(node, source, scale, parts, weights, version)
+    return _normal(source, scale, attribute(node, "epsilon", 1e-5), parts, weights, version)
 
 
 def _skipping_by_squares(node: NodeProto, parts: Parts, weights: Weights, version: int) -> Sequence[NodeProto]:
@@ -199,22 +214,21 @@ def _skipping_by_squares(node: NodeProto, parts: Parts, weights: Weights, versio
     total = parts.add("Add", "whole_sum", total, bias) if bias else total
     if any(node.output[1:3]):
         return []
-    nodes = _normal(node, total, scale, parts, weights, version)
+    nodes = _normal(total, scale, attribute(node, "epsilon", 1e-12), parts, weights, version)
     return [*nodes, *(helper.make_node("Identity", [total], [name]) for name in node.output[3:] if name and nodes)]
 
 
-def _normal(
-    node: NodeProto, source: str, scale: str, parts: Parts, weights: Weights, version: int
-) -> Sequence[NodeProto]:
-    """`source` over the root of the mean of its squares and epsilon, times a constant `scale`."""
+def _normal(source: str, scale: str, least: float, parts: Parts, weights: Weights, version: int) -> Sequence[NodeProto]:
+    """`source` over the root of the mean of its squares and the `least` that it is, times a constant `scale`."""
     if scale not in weights:
         return []
     axes, given = along([-1], parts, "axes", version)
-    epsilon = np.asarray(attribute(node, "epsilon", 1e-5), weights.get(scale).dtype)
     squares = parts.add("Mul", "squares", source, source)
     mean = parts.add("ReduceMean", "mean", squares, *axes, **given)
-    least = parts.add("Add", "least", mean, parts.constant("epsilon", epsilon))
-    parts.add("Mul", "scaled", parts.add("Div", "normal", source, parts.add("Sqrt", "length", least)), scale)
+    length = parts.add(
+        "Sqrt", "length", parts.add("Add", "least", mean, _number(parts, "epsilon", least, mean, version))
+    )
+    parts.add("Mul", "scaled", parts.add("Div", "normal", source, length), scale)
     return parts.all()
 
 

@@ -153,7 +153,7 @@ def casts_by_type(model: ModelProto) -> str | None:
 def _rewrite(model: ModelProto, change: Callable[[ModelProto], ModelProto]) -> None:
     """Takes over what `change` makes of the operators and small constants; raises what it raises, `model` then unchanged."""
     graph = model.graph
-    _store_constants(graph)
+    store_constants(graph)
     bare = skeleton(model)
     result = change(bare)
     for role in ("input", "output"):
@@ -169,7 +169,7 @@ def _rewrite(model: ModelProto, change: Callable[[ModelProto], ModelProto]) -> N
     model.opset_import.extend(result.opset_import)
 
 
-def _store_constants(graph: GraphProto) -> None:
+def store_constants(graph: GraphProto) -> None:
     """Tensors of Constant operators join the other weights, where the large ones are left alone."""
     kept = []
     for node in graph.node:

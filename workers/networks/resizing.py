@@ -65,7 +65,8 @@ def resized_by_sizes(model: ModelProto) -> str | None:
 
 def sized(node: NodeProto, made: Sequence[int], weights: Weights) -> None:
     """Gives it the sizes that it makes, in place of its scales."""
-    region = [*node.input, ""][REGION]
+    of_region = attribute(node, "coordinate_transformation_mode") == b"tf_crop_and_resize"
+    region = [*node.input, ""][REGION] if of_region else ""
     node.input[1:] = [region, "", weights.put(f"{node.output[0]}__made", np.asarray(made, np.int64))]
 
 

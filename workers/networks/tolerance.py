@@ -150,7 +150,7 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
         dtype = shapes[value.name].dtype if value.name in shapes else value.type.tensor_type.elem_type
         whole = _whole(value.name, makers, shapes) if dtype in _REAL else value.name
         if whole is not None:
-            numbers = "quantised" if quantised else "float16" if half else "float32"
+            numbers = "quantised" if quantised or blocks else "float16" if half else "float32"
             steps = (1 if numbers == "float32" else STEPS) if _measured(whole, makers, shapes) else 0
             found[value.name] = _stored(whole, makers, numbers, rounded_anew(times.get(whole, 0)), steps)
         elif quantised:
@@ -238,8 +238,11 @@ def _stored(name: str, makers: dict[str, NodeProto], numbers: str, summed: Toler
     maker = makers.get(source)
     if maker is not None and maker.op_type in _SUMMING:
         return summed
-    if maker is not None and maker.op_type in ROUNDING and maker.output[0] == source:
-        return Tolerance(0.0, TIES, 1.0, STEPS, SHARE)
+    rounding = _behind_clip(maker, makers)
+    if rounding is not None and rounding.op_type in ROUNDING:
+        made = source if rounding is maker else makers[source].input[0]
+        if rounding.output[0] == made:  # not the scale of one that finds it
+            return Tolerance(0.0, TIES, 1.0, STEPS, SHARE)
     reason = "of two numbers that differ by less than their rounding either may be taken for the larger"
     return Tolerance(0.0, reason, steps=steps, share=LABELS[numbers], labels=True)
 
@@ -277,12 +280,18 @@ def _source(name: str, makers: dict[str, NodeProto]) -> str:
     return name
 
 
+def _behind_clip(node: NodeProto | None, makers: dict[str, NodeProto]) -> NodeProto | None:
+    """What rounded the numbers that a Clip cuts off, as PyTorch writes those of 7 bits; else the same."""
+    before = makers.get(node.input[0]) if node is not None and node.op_type == "Clip" else None
+    return before if before is not None and before.op_type in ROUNDING else node
+
+
 def _step(name: str, makers: dict[str, NodeProto], constants: dict[str, Array]) -> Array | None:
     """Between the numbers that a tensor may hold, one or one a channel; None where it comes from no quantisation."""
     node = makers.get(name)
     if node is None or node.op_type != "DequantizeLinear" or node.input[1] not in constants:
         return None
-    source = makers.get(_source(node.input[0], makers))
+    source = _behind_clip(makers.get(_source(node.input[0], makers)), makers)
     if source is not None and source.op_type not in ROUNDING - _SUMMING:
         return None
     step = np.abs(constants[node.input[1]].astype(np.float64))

@@ -32,9 +32,11 @@ def rivals(groups: Groups, kind: str) -> dict[str, Interval]:
 
 def by_network(groups: Groups, kind: str) -> dict[str, Interval]:
     """Of each network, how many times as long as the recommended method its best rival took, median over the seeds: of all that
-    the network has, whatever another lacks."""
+    the network has for as many seeds, whatever another lacks."""
     ours, found = recommended(groups, kind), {}
-    for (of, network), arms in groups.items():
+    for (of, network), every in groups.items():
+        seeds = every.get(ours, {}).keys()
+        arms = {name: cells for name, cells in every.items() if not _is_method(name) or seeds <= cells.keys()}
         ratios = _over(ours, {(of, network): arms}, kind)
         if ratios:
             best = min(ratios, key=lambda arm: ratios[arm].median)

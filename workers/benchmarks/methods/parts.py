@@ -95,7 +95,7 @@ def replayed_parts(
     for source in replayed.sources(arguments.landscape, words, every, out, arguments.operators):
         seen(source)
         trials = source.trials(arguments.trials_per_operator)
-        for name, arm in _as_named(source, arms[source.kind]).items():
+        for name, arm in _as_named(source, arms[source.kind], asked is not None).items():
             budget = f"{trials} trials of {_digest(arm)} at {source.costs.digest(arm)}"
             key = partial(_key, KIND, source, name, budget=budget, version=version)
             parts += [Part(source.name, key(seed), GUESS, _replay(source, arm, seed, trials)) for seed in seeds]
@@ -113,15 +113,17 @@ def replayed_parts(
     return parts
 
 
-def _as_named(source: Source, arms: Mapping[str, Method]) -> Mapping[str, Method]:
+def _as_named(source: Source, arms: Mapping[str, Method], asked: bool) -> Mapping[str, Method]:
     """Those that are on `source` what they are called; of the others a line is said. The oracle is shown recorded curves, and a
     space has none before it is searched. On curves the search is the recorded one, of which every arm has the slots alone:
-    with other parts it would be told by a name that is not its own. Numbers of a search are not looked at: the schedulers of
-    papers are named with theirs."""
+    with other parts it would be told by a name that is not its own, where that was `asked` for. Numbers of a search are not
+    looked at: the schedulers of papers are named with theirs."""
     if source.kind != CURVE:
         return {name: arm for name, arm in arms.items() if arm.scheduler != KNOWING}
     recorded = METHODS.get(source.recording.header["method"])
-    if recorded is None:  # by a preset that there is no more
+    if (
+        recorded is None or not asked
+    ):  # by a preset that there is no more; schedulers are compared on whatever was recorded
         return arms
     others = [name for name, arm in arms.items() if _search(arm) != _search(recorded)]
     if others:
