@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
@@ -28,13 +29,21 @@ def known_records(run: TuningRun) -> list[dict[str, Any]]:
     for pk, index, key, space in told:
         names[str(pk), index] = (key, space)
     found: defaultdict[Name, list[Point]] = defaultdict(list)
-    distinct = len(set(names.values()))
+    same = {
+        str(pk)
+        for pk in TuningRun.objects.filter(pk__in=list(sources), network=run.network_id).values_list("pk", flat=True)
+    }
+    own = {name for (source, _), name in names.items() if source in same}
+    asked = [name for name in names.values() if not own or name in own]
     # An operator that many runs have needs less of each.
-    most = max(FEWEST, share(distinct) * distinct // max(len(names), 1))
+    distinct = len(set(asked))
+    most = max(FEWEST, share(distinct) * distinct // max(len(asked), 1))
     for source, seq in sources.items():
         for index in (index for run_, index in names if run_ == source):
-            found[names[source, index]] += points_of(_rows(UUID(source), seq, index, most))[::-1]
-    return records(found)
+            name = names[source, index]
+            some = most if not own or name in own else FEWEST
+            found[name] += points_of(_rows(UUID(source), seq, index, some))[::-1]
+    return records(found, own)
 
 
 def _sources(run: TuningRun) -> list[list[Any]]:
@@ -52,11 +61,17 @@ def _found(run: TuningRun) -> list[list[Any]]:
     own = TuningRun.objects.filter(owner=run.owner_id, target=run.target_id, trials__gt=0)
     # A run that was under way before it could choose must not be given what came after its start.
     earlier = own.filter(created__lt=run.created)
-    rows = earlier.order_by("-created").values_list("pk", "network", "machine", "job__last_seq")[:LOOKED_AT]
+    same = Q(network=run.network_id)
+    latest = [
+        row
+        for some in (same, ~same)
+        for row in earlier.filter(some)
+        .order_by("-created")
+        .values_list("created", "pk", "machine", "job__last_seq")[:LOOKED_AT]
+    ]
     # What an operator's space says of the machine is compared in the child; here it is not to fill the places.
-    fitting = [row for row in rows if _machine(row[2]) == _machine(run.machine)]
-    places = sorted(range(len(fitting)), key=lambda place: fitting[place][1] != run.network_id)[:SOURCES]
-    return [[str(fitting[place][0]), fitting[place][3]] for place in sorted(places)]
+    fitting = [row for row in latest if _machine(row[2]) == _machine(run.machine)][:SOURCES]
+    return [[str(pk), seq] for _, pk, _, seq in sorted(fitting, key=itemgetter(0), reverse=True)]
 
 
 def _machine(machine: dict[str, Any]) -> tuple[Any, Any]:

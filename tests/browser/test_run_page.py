@@ -120,13 +120,14 @@ ORDERS = """
 const [done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
 import(page.replace('page.js', 'operators.js')).then(({Operators}) => {
   const section = document.createElement('section'), waiting = [], {setTimeout} = window, told = [];
-  section.innerHTML = '<table><thead><tr></tr></thead><tbody></tbody></table>';
-  const table = section.firstChild, figures = {trials: 9, failures: 0, slots: 0, seconds: 0, rule: '', terms: {}};
+  section.innerHTML = '<div class="scroll" tabindex="0"><table><thead><tr></tr></thead><tbody></tbody></table></div>';
+  const box = section.firstChild, table = box.firstChild;
+  const figures = {trials: 9, failures: 0, slots: 0, seconds: 0, rule: '', terms: {}};
   const first = {...figures, index: 0, name: 'first', weight: 10, best: 2, spark: [[1, 3], [2, 2]]};
   const second = {...figures, index: 1, name: 'second', weight: 1, best: 1, spark: [[1, 1]]};
   const state = {operators: [first, second], weightedSum: 1, run: {}, colour: () => 8, gain: () => 0};
   let read = true;
-  table.matches = () => read;
+  box.matches = () => read;  // the keyboard stops there
   window.setTimeout = (act) => waiting.push(act);
   const order = () => told.push([...table.tBodies[0].rows].map((row) => Number(row.dataset.op)));
   const operators = new Operators(table, state);

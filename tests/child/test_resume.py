@@ -12,7 +12,7 @@ from tests import zoo
 from tests.tvm_backend.local import spec_of
 from workers.child.clock import RunClock
 from workers.child.pulse import Pulse
-from workers.child.tune import tune
+from workers.child.tune import consumed, tune
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods import method
 from workers.engine.thrift import Thrift
@@ -69,3 +69,8 @@ def test_a_run_goes_on_with_parts_that_are_refused_now(zoo_cache: Path, tmp_path
     tune({"spec": spec, "work_dir": str(tmp_path)}, ControlReader(), pulse)
     pulse.close()
     assert (events[-1]["kind"], events[-1]["reason"]) == ("finished", "trials")
+
+
+def test_what_a_run_that_goes_on_was_told_is_not_kept_beside_what_it_makes_of_it() -> None:
+    rows = [{"seq": number} for number in range(3)]
+    assert [(row["seq"], len(rows)) for row in consumed(rows)] == [(0, 2), (1, 1), (2, 0)]

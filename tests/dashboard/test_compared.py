@@ -20,7 +20,7 @@ from apps.dashboard.plot import BETWEEN
 from apps.dashboard.views import networks
 from apps.tuning import services
 from apps.tuning.live import snapshot
-from apps.tuning.models import Operator, TuningRun
+from apps.tuning.models import Job, Operator, TuningRun
 from tests.apps.rows import Site, Told
 from workers.messages.spec import Budget
 
@@ -292,6 +292,16 @@ def test_the_page_links_every_run(site: Site, ada: Client) -> None:
     runs = [ended(site, [1.0, 0.5], seed=seed) for seed in (0, 1)]
     page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
     assert all(reverse("run", args=[run.pk]) in page for run in runs)
+
+
+@pytest.mark.parametrize(
+    ("state", "every"), [("running", ["10"]), ("paused", ["60"]), ("failed", ["60"]), ("done", [])]
+)
+def test_runs_that_may_be_resumed_are_asked_for_again(site: Site, ada: Client, state: str, every: list[str]) -> None:
+    run = ended(site, [1.0, 0.5])
+    Job.objects.filter(pk=run.job_id).update(state=state)
+    page = ada.get(reverse("compared", args=[site.network.pk])).content.decode()
+    assert re.findall(r'<div id="compared" hx-get="[^"]+" hx-trigger="every (\d+)s,', page) == every
 
 
 def test_what_the_chart_leaves_out_is_said(site: Site, ada: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,6 +145,13 @@ def test_the_page_of_a_run_that_goes_on_asks_again_until_the_run_is_over(site: S
         assert ada.get(asked[1]).status_code == 200, state
 
 
+def test_the_page_of_an_operator_of_many_measurements_asks_less_often(site: Site, ada: Client) -> None:
+    """Each time all of them are read, on the machine that is timed."""
+    run, _, _ = kept(site)
+    Operator.objects.filter(run=run, index=0).update(trials=40_000)
+    assert 'hx-trigger="every 40s,' in page(ada, run)
+
+
 def test_what_was_built_before_is_no_trial_and_no_failure(site: Site) -> None:
     run, write, told = kept(site)
     write(

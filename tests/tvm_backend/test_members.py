@@ -13,7 +13,9 @@ from multiprocessing.connection import Connection
 
 import pytest
 
-from workers.tvm_backend.members import LONGEST_ANSWER, LONGEST_ERROR, Dead
+from workers.engine.ports import Candidate
+from workers.engine.space import Configuration
+from workers.tvm_backend.members import LONGEST_ANSWER, LONGEST_ERROR, Dead, Task
 from workers.tvm_backend.remote import line as lines
 from workers.tvm_backend.remote.line import BROKEN, DeviceGone, Line, greeted
 
@@ -131,3 +133,14 @@ def test_an_answer_in_pieces_is_one(device: tuple[socket.socket, Connection]) ->
         sender.start()
         assert line.receive() == {"data": "x" * 300_000}
         sender.join(5.0)
+
+
+@pytest.mark.parametrize("built", [(1, 2), (1, 3)])
+def test_a_configuration_is_kept_once_where_the_one_that_was_asked_for_was_built(built: tuple[int, ...]) -> None:
+    asked = Configuration(0, (1, 2))
+    task = Task(0, Candidate(0, asked, "random"))
+    task.choices = built
+    task.end(1.0)
+    assert task.outcome is not None
+    assert task.outcome.configuration == Configuration(0, built)
+    assert (task.outcome.configuration is asked) == (built == (1, 2))

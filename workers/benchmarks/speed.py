@@ -128,7 +128,8 @@ def _part(network: Network, arm: str, seed: int, arguments: argparse.Namespace, 
     theirs = arm in THEIRS
     amount = arguments.trials_per_operator if theirs else ours.Amount(arguments.minutes, arguments.trials)
     ours_made_by = (*TUNED, *RECORDS) if arm == AGAIN else TUNED
-    rooms = ours_made_by if not theirs else (*STOCK, *IMPORT) if arguments.layout == "same" else STOCK
+    # Whatever layout they were found in: what their sum is judged by is compiled as ours is.
+    rooms = (*STOCK, *IMPORT) if theirs else ours_made_by
     key = Key(
         kind=KIND,
         network=network.sha256,

@@ -61,11 +61,12 @@ def compile_artifact(order: dict[str, Any], control: ControlReader, pulse: Pulse
     archive = None
     if verdict.passed:  # before anything is told of it: a library that is never packed has no place on a chart
         pulse.tell("phase", name="packing", text="packing the archive")
-        archive = pack(order, folder, work, ours, theirs, verdict)
+        with lock.shared():
+            archive = pack(order, folder, work, ours, theirs, verdict)
         pulse.tell("log", level="info", text=f"the library is ready: {verdict.sentence}")
     else:
         pulse.tell("log", level="warning", text=f"the library is not offered: {verdict.reason}")
-    if theirs is not None:
+    if theirs is not None and verdict.passed:  # else it would be beside an earlier library, of other moments
         tell_baseline(pulse, spec, ONNX_RUNTIME, theirs)
     pulse.tell(
         "end_to_end",

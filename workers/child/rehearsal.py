@@ -113,7 +113,8 @@ def rehearsed(
         build = time.monotonic() - began
     turn = rehearsal.shortest_turns(latency) if latency else math.inf
     count = affordable(tuned, build, turn, inspection.parameter_bytes)
-    candidates = rivals(log, best, count) if count > 0 else {}
+    with lock.shared():  # hours of a log
+        candidates = rivals(log, best, count) if count > 0 else {}
     try:
         builds += [built(variant) for variant in variants(best, candidates)]
     except Exception as error:

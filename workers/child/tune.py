@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,7 +64,7 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
         known = _known(order, operators, spaces)
         rows = [_described(o, space, known.get(o.index)) for o, space in zip(operators, spaces, strict=True)]
         pulse.tell("operators", operators=rows)
-        measurements, slots = order.pop("measurements", ()), order.pop("slots", ())
+        measurements, slots = order.pop("measurements", []), order.pop("slots", ())
         backend.take_up(best_of(measurements, rows))
         loop = TuningLoop(
             backend,
@@ -79,13 +79,20 @@ def tune(order: dict[str, Any], control: ControlReader, pulse: Pulse) -> None:
             known,
             tuned,
         )
-        loop.resume(order.pop("checkpoint", None), measurements, slots)
-        del measurements, slots  # of hours of tuning they are hundreds of megabytes
+        loop.resume(order.pop("checkpoint", None), consumed(measurements), slots)
+        del measurements, slots
         give_back()
         pulse.clock.go()
         loop.run()
     finally:
         backend.close()
+
+
+def consumed(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each once, and not kept: of hours of tuning they are hundreds of megabytes, and so is what is made of them."""
+    rows.reverse()
+    while rows:
+        yield rows.pop()
 
 
 def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse) -> tuple[LocalBackend, Method]:

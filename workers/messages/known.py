@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.messages.believed import Believed
@@ -67,10 +67,11 @@ def chosen(points: Iterable[Point], most: int) -> list[Point]:
     return fastest + rest[: most - len(fastest)]
 
 
-def records(found: Mapping[Name, Sequence[Point]]) -> list[dict[str, Any]]:
-    """Records of all operators, by (key, space); points come newest first."""
-    most = share(len(found))
-    kept = ((name, chosen(points, most)) for name, points in sorted(found.items()))
+def records(found: Mapping[Name, Sequence[Point]], own: Collection[Name] = ()) -> list[dict[str, Any]]:
+    """Records of all operators, by (key, space); points come newest first. Where some are known to be the network's `own`,
+    these have all the room, and others, which may be like some of them, FEWEST points each."""
+    most = share(len(own or found))
+    kept = ((n, chosen(points, most if not own or n in own else FEWEST)) for n, points in sorted(found.items()))
     return [{"key": key, "space": space, "points": points} for (key, space), points in kept if points]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from workers.engine.known import Known
@@ -66,7 +66,7 @@ class TuningLoop:
     def resume(
         self,
         checkpoint: dict[str, Any] | None,
-        measurements: Sequence[Measurement],
+        measurements: Iterable[Measurement],
         slots: Sequence[SlotTakenUp],
     ) -> None:
         """Takes up a run: the last checkpoint, if any; all measurements and slots (`slot_taken_up`) since its start."""

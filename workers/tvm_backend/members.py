@@ -182,7 +182,7 @@ class Task:
 
     def end(self, seconds: float | None = None, **fields: Any) -> None:
         configuration = self.candidate.configuration
-        if self.choices is not None:
+        if self.choices not in (None, configuration.choices):  # a history keeps it for good
             configuration = Configuration(configuration.sketch, self.choices)
         self.outcome = Outcome(
             self.candidate, configuration, self.identity, seconds, build_seconds=self.build_seconds, **fields

@@ -29,6 +29,9 @@ from apps.tuning.models import TuningRun
 from apps.tuning.states import ACTIVE, State
 from workers.messages.names import READING
 
+SOON, LATER = 10, 60
+"""Seconds until a page asks again, where runs go on and where they stand still and may be resumed."""
+
 RUNS = 10
 COMPARED = 60
 PAGE = 100
@@ -140,7 +143,8 @@ def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = owned(Network.objects.all(), request.user, pk=pk)
     told = _to_compare(request, found)
     shown = {"network": found, "picture": picture(told["drawn"]), "most": COMPARED}
-    shown["active"] = any(run.job.state in ACTIVE for run in told["drawn"])
+    states = {run.job.state for run in told["drawn"]}
+    shown["every"] = SOON if states & {*ACTIVE} else LATER if states - {State.DONE} else 0
     return render(request, "dashboard/compared.html", shown | told)
 
 

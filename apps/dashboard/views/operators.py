@@ -84,7 +84,12 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "belief": found.last_terms.get("belief"),
         "fan": [(size, fanned) for size in PLACES if last and (fanned := fan(last.decision, size))],
         "seen": _seen(run, found),
-        "every": 0 if run.job.state == State.DONE else SOON if run.job.state in ACTIVE else LATER,
+        # Each look reads all that was measured of it.
+        "every": 0
+        if run.job.state == State.DONE
+        else max(SOON, found.trials // 1000)
+        if run.job.state in ACTIVE
+        else LATER,
     }
 
 

@@ -85,7 +85,8 @@ export class Operators {
   #soon() {
     this.later ??= setTimeout(() => {
       this.later = null;
-      if (this.table.matches(":hover, :focus-within")) this.#soon();
+      // The box that holds it is what the keyboard stops at.
+      if ((this.table.closest(".scroll") ?? this.table).matches(":hover, :focus-within")) this.#soon();
       else this.#order();
     }, RESORT);
   }
@@ -157,6 +158,7 @@ export class Operators {
     for (const { key } of columns(this.state)) {
       const cell = document.createElement("td");
       cell.className = { operator: "name", why: "why", spark: "" }[key] ?? "num";
+      if (key === "operator") cell.setAttribute("role", "rowheader");
       cells[key] = cell;
       element.append(cell);
     }

@@ -14,9 +14,14 @@ document.body.addEventListener("htmx:responseError", (event) => {
 /** Parts of the page that were to be fetched anew when something happened, and got no answer: by what makes them ask. */
 const ASKING = { downloads: "downloads", waiting: "standing" };
 const unanswered = new Set();
+const AGAIN = 15000; // ms
 
 function unheard({ detail: { elt, requestConfig } }) {
-  if (requestConfig.verb !== "post" && elt.id in ASKING) unanswered.add(ASKING[elt.id]);
+  if (requestConfig.verb === "post" || !(elt.id in ASKING)) return;
+  const asking = ASKING[elt.id];
+  unanswered.add(asking);
+  // The line may have stood all the while.
+  setTimeout(() => unanswered.delete(asking) && document.body.dispatchEvent(new Event(asking)), AGAIN);
 }
 
 /** Another line to the server is open. */

@@ -16,6 +16,7 @@ from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
 from tests.apps.rows import Site, Told, measure, plan_of
 from tests.tries import quickest, work_of
+from workers.messages import known as messages
 from workers.messages.known import HAIR, POINTS
 from workers.messages.spec import Budget
 
@@ -116,13 +117,14 @@ def test_every_attempt_is_given_what_the_first_was(site: Site) -> None:
     assert fastest(known.known_records(site.run())) == [0.01, 0.1]  # of one configuration the newest counts
 
 
-def test_runs_of_the_same_network_come_before_newer_ones_of_others(site: Site) -> None:
+def test_runs_of_the_same_network_come_before_newer_ones_of_others(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     mine = finished(site, 0.5)
     network = site.network
     site.network = Network.objects.create(
         owner=site.ada, name="other", sha256="b" * 64, size=5, state="ready", inspection=network.inspection,
         shapes=network.shapes,
     )  # fmt: skip
+    monkeypatch.setattr(known, "LOOKED_AT", known.SOURCES)  # however many there were since
     for _ in range(known.SOURCES):
         finished(site, 0.4)
     site.network = network
@@ -131,6 +133,26 @@ def test_runs_of_the_same_network_come_before_newer_ones_of_others(site: Site) -
     sources = [pk for pk, _ in TuningRun.objects.get(pk=run.pk).known_from]
     assert len(sources) == known.SOURCES
     assert sources[-1] == str(mine.pk)
+
+
+def test_runs_of_other_networks_take_no_room_from_those_of_the_same(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What they found is used for what is like it, at most."""
+    monkeypatch.setattr(messages, "TOTAL", 60)
+    monkeypatch.setattr(messages, "FEWEST", 2)
+    monkeypatch.setattr(known, "FEWEST", 2)
+    finished(site, *(0.5 + n / 100 for n in range(40)))
+    network = site.network
+    site.network = Network.objects.create(
+        owner=site.ada, name="other", sha256="b" * 64, size=5, state="ready", inspection=network.inspection,
+        shapes=network.shapes,
+    )  # fmt: skip
+    for number in range(3):
+        finished(site, *(0.4 + n / 100 for n in range(10)), space=f"other {number}")
+    site.network = network
+    told = {record["space"]: len(record["points"]) for record in known.known_records(site.run())}
+    assert told == {"s": 40, "other 0": 2, "other 1": 2, "other 2": 2}
 
 
 def test_the_page_knows_how_many_operators_were_known_and_how_many_are_like_known_ones(site: Site) -> None:
