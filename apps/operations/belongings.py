@@ -25,10 +25,12 @@ def check_database() -> None:
     told, ours = _told(data / FILE), _name()
     if told in ("", ours) and MigrationLoader(connection).applied_migrations:
         return
-    lacks = "and that is empty" if told in ("", ours) else f"and those are of {told}"
+    lacks, moved = "and that is empty", ""
+    if told not in ("", ours):
+        lacks, moved = f"and those are of {told}", f"; where that one was moved or renamed, delete {data / FILE}"
     raise CommandError(
         f"{data} has networks and libraries, the database is {ours}, {lacks}: set the DATABASE_URL that they belong to, "
-        f"restore its dump, or name another DATA_DIR; where that database was moved or renamed, delete {data / FILE}"
+        f"restore its dump, or name another DATA_DIR{moved}"
     )
 
 
