@@ -155,15 +155,9 @@ def _makes_tables() -> bool:
 
 def queue_server() -> Finding:
     if not site.own_server():
-        try:
-            embedded.wait_until_up(settings.REDIS_URL, 2.0)
-        except embedded.NoServer as error:
-            return Finding(
-                "missing",
-                "queue",
-                str(error),
-                "start it, or unset REDIS_URL to use the server that comes with the site",
-            )
+        if silence := _silence():
+            step = "start it, or unset REDIS_URL to use the server that comes with the site"
+            return Finding("missing", "queue", silence, step)
         return Finding("ok", "queue", "the server in REDIS_URL answers")
     try:
         path = embedded.binary()
@@ -175,13 +169,19 @@ def queue_server() -> Finding:
         return Finding("missing", "queue", f"{path} does not run here", "set REDIS_URL to a server of your own")
     found = re.search(r"v=(\S+)", done.stdout)
     text = f"embedded Valkey {found[1] if found else ''}".rstrip()
-    if lock.noted(Path(settings.DATA_DIR)):
-        try:
-            embedded.wait_until_up(settings.REDIS_URL, 2.0)
-        except embedded.NoServer as error:
-            step = "set REDIS_URL here too if the site has it; else end the site and start it again"
-            return Finding("missing", "queue", f"{text}; {error}", step)
+    if lock.noted(Path(settings.DATA_DIR)) and (silence := _silence()):
+        step = "set REDIS_URL here too if the site has it; else end the site and start it again"
+        return Finding("missing", "queue", f"{text}; {silence}", step)
     return Finding("ok", "queue", text)
+
+
+def _silence() -> str:
+    """Why the queue's server does not answer; "" where it does."""
+    try:
+        embedded.wait_until_up(settings.REDIS_URL, 2.0)
+    except embedded.NoServer as error:
+        return str(error)
+    return ""
 
 
 def data_directory() -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from django.db.models import F, Q
 
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.transitions import Numbers
-from workers.messages.known import FEWEST, LASTING, Name, Point, points_of, records, share
+from workers.messages.known import FEWEST, LASTING, Name, Point, points_of, records, room, share
 
 SOURCES = 12
 """Earlier runs that are asked, those of the same network first, then the latest."""
@@ -41,8 +41,7 @@ def known_records(run: TuningRun) -> list[dict[str, Any]]:
     for source, seq in sources.items():
         for index in (index for run_, index in names if run_ == source):
             name = names[source, index]
-            some = most if not own or name in own else FEWEST
-            found[name] += points_of(_rows(UUID(source), seq, index, some))[::-1]
+            found[name] += points_of(_rows(UUID(source), seq, index, room(name, own, most)))[::-1]
     return records(found, own)
 
 

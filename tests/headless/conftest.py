@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,3 +72,11 @@ def tuning(told: Told, zoo_cache: Path, tmp_path_factory: pytest.TempPathFactory
 def tuned(tuning: Tuned) -> Path:
     """Its --out directory."""
     return tuning.out
+
+
+@pytest.fixture
+def unpacked(tuned: Path, tmp_path: Path) -> Path:
+    """What its archive holds."""
+    with zipfile.ZipFile(tuned / "tiny.zip") as archive:
+        archive.extractall(tmp_path)
+    return tmp_path

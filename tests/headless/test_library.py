@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -28,13 +27,6 @@ inputs = [{port["name"]: random.standard_normal(port["shape"]).astype(port["dtyp
 def held():
     return [os.sched_getaffinity(int(task)) for task in os.listdir("/proc/self/task")]
 """
-
-
-@pytest.fixture
-def unpacked(tuned: Path, tmp_path: Path) -> Path:
-    with zipfile.ZipFile(tuned / "tiny.zip") as archive:
-        archive.extractall(tmp_path)
-    return tmp_path
 
 
 def program(folder: Path, text: str, begins: str = BEGINS, **variables: str) -> str:

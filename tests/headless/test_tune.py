@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,6 @@ from workers.messages.spec import Budget
 from workers.pipeline.accounts import grouped
 
 pytestmark = pytest.mark.tvm
-
-
-@pytest.fixture
-def unpacked(tuned: Path, tmp_path: Path) -> Path:
-    with zipfile.ZipFile(tuned / "tiny.zip") as archive:
-        archive.extractall(tmp_path)
-    return tmp_path
 
 
 TOLERANCE = 0.02

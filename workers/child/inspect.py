@@ -21,7 +21,7 @@ from workers.networks.opsets import WRITTEN_OUT
 from workers.networks.precision import INTEGER_OPERATORS
 from workers.networks.recurrent import ACTIVATIONS
 from workers.networks.shapes import tensor_shapes
-from workers.networks.subgraphs import nested
+from workers.networks.subgraphs import every
 from workers.networks.transforms import TRANSFORMS
 from workers.networks.unmade import refuse_unmade_outputs
 
@@ -77,5 +77,5 @@ def _cleaned_types(network: str, inspection: Inspection, sized: Set[str]) -> set
 def _unsettled(model: ModelProto, kinds: Set[str]) -> set[str]:
     """Those of `kinds` of which an operator reads something whose sizes are not known."""
     known = {name for name, shape in tensor_shapes(model).items() if shape.static is not None} | {""}
-    nodes = [node for graph in nested(model.graph) for node in graph.node if node.op_type in kinds]
+    nodes = [node for node in every(model.graph.node) if node.op_type in kinds]
     return {node.op_type for node in nodes if not known.issuperset(node.input)}

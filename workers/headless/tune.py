@@ -32,8 +32,10 @@ from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MEASURED, Budget,
 from workers.messages.whole import whole, write_whole
 from workers.supervision import Ending, Journal, restart_until_progress_stops
 
-LONG, AGAIN = 600.0, (10.0, 60.0)
+LONG = 600.0
 """s of tuning from which on the network is compared with ONNX Runtime before, untuned: of a wrong import nothing is offered."""
+AGAIN = (10.0, 60.0)
+"""s until an archive is asked for once more, of a device that was lost."""
 EARLY = "it was stopped before the network's operators were known; start it again to have an archive"
 USUAL = 10.0
 """Configurations a second, roughly, where a run's limit is a number of them."""

@@ -34,6 +34,11 @@ def share(operators: int) -> int:
     return max(FEWEST, min(POINTS, TOTAL // max(operators, 1)))
 
 
+def room(name: Name, own: Collection[Name], most: int) -> int:
+    """Points of one operator, where the network's `own` have `most`; all have where none is known to be."""
+    return most if not own or name in own else FEWEST
+
+
 def points_of(measurements: Iterable[Mapping[str, Any]]) -> list[Point]:
     """Of one operator's measurements in one run, in the order in which they were told, those that say something: no duplicates,
     nor failures that need not last or come in a later round. Nothing is as fast as what the run `Believed` in the end, so that
@@ -71,7 +76,7 @@ def records(found: Mapping[Name, Sequence[Point]], own: Collection[Name] = ()) -
     """Records of all operators, by (key, space); points come newest first. Where some are known to be the network's `own`,
     these have all the room, and others, which may be like some of them, FEWEST points each."""
     most = share(len(own or found))
-    kept = ((n, chosen(points, most if not own or n in own else FEWEST)) for n, points in sorted(found.items()))
+    kept = ((name, chosen(points, room(name, own, most))) for name, points in sorted(found.items()))
     return [{"key": key, "space": space, "points": points} for (key, space), points in kept if points]
 
 

@@ -118,9 +118,8 @@ def _is_written_otherwise(node: NodeProto, version: int) -> bool:
     if node.op_type == "IsInf":
         return not all(attribute(node, f"detect_{sign}", 1) for sign in ("negative", "positive"))
     if node.op_type == "RoiAlign":
-        return attribute(node, "mode", b"avg") != b"max" and half_a_pixel_off(
-            node, version
-        )  # that one is refused anywhere
+        # The largest of samples is refused anywhere.
+        return attribute(node, "mode", b"avg") != b"max" and half_a_pixel_off(node, version)
     if node.op_type == "Resize":
         stretched = attribute(node, "keep_aspect_ratio_policy", b"stretch") == b"stretch"
         return bool(attribute(node, "antialias", 0)) or not stretched

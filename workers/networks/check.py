@@ -16,7 +16,7 @@ from workers.networks.limits import DEFAULT, Limits
 from workers.networks.order import put_in_order
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD, check_structure, opset
-from workers.networks.subgraphs import every, nested
+from workers.networks.subgraphs import every
 from workers.networks.upload import check_file
 from workers.networks.wire import BROKEN, Walk
 
@@ -80,7 +80,7 @@ def _unknown(model: ModelProto) -> NetworkError | None:
     """Of the first operator that ONNX does not have in the version that the network names."""
     version = opset(model)
     local = {(function.domain, function.name) for function in model.functions}
-    for node in (node for graph in nested(model.graph) for node in graph.node):
+    for node in every(model.graph.node):
         if node.domain in STANDARD and (node.domain, node.op_type) not in local:
             if not _has(node.op_type, version):
                 named = (

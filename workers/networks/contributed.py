@@ -154,12 +154,10 @@ def _activated_convolution(node: NodeProto, parts: Parts, weights: Weights, vers
     result = parts.add("Conv", "sums", source, kernel, *filter(None, [bias]), **_but_activation(node))
     if added:
         result = parts.add("Add", "added", result, added)
-    if not kind:
-        return parts.all()
     if kind == "Clip":
         bounds = [_number(parts, name, one, result, version) for name, one in zip(names, numbers, strict=True)]
         parts.add("Clip", "clipped", result, *bounds)
-    else:
+    elif kind:
         parts.add(kind, "activated", result, **dict(zip(names, numbers, strict=True)))
     return parts.all()
 

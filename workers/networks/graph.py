@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from workers.networks.subgraphs import nested, subgraphs
+from workers.networks.subgraphs import every, nested, subgraphs
 
 Array = NDArray[Any]
 
@@ -110,7 +110,7 @@ def joins_channels(node: NodeProto) -> bool:
 
 def operator_types(model: ModelProto) -> set[str]:
     """Of all graphs of the network, those inside its operators included."""
-    return {node.op_type for graph in nested(model.graph) for node in graph.node}
+    return {node.op_type for node in every(model.graph.node)}
 
 
 def has_convolutions(model: ModelProto) -> bool:

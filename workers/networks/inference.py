@@ -42,6 +42,10 @@ LIKE_FIRST = frozenset(
 Runtime's own, a Gelu before 20 and a LayerNormalization before 17; that of a MeanVarianceNormalization tells no size."""
 
 
+def _as_it_is(node: NodeProto) -> Sequence[NodeProto]:
+    return [node]
+
+
 class Inference:
     """Shapes by name of one model's main graph after `run`; `model` has no large weights and no local functions."""
 
@@ -55,7 +59,7 @@ class Inference:
         self._opsets = {o.domain if o.domain != "ai.onnx" else "": o.version for o in model.opset_import}
         self._schemas: dict[tuple[str, str], Any] = {}
 
-    def run(self, written: Written = lambda node: [node]) -> dict[str, TensorShape]:
+    def run(self, written: Written = _as_it_is) -> dict[str, TensorShape]:
         """Raises NetworkError as soon as a tensor, or all so far, would be too large. `written` is called with each operator of
         the main graph when `shapes` has what is before it, and returns those to go on with."""
         self._graph(self._model.graph, written)
@@ -79,7 +83,7 @@ class Inference:
 
     def _node(self, node: NodeProto, declared: Mapping[str, TensorShape]) -> None:
         for inner in subgraphs(node):
-            self._graph(inner, lambda node: [node])
+            self._graph(inner, _as_it_is)
         inferred = self._inferred(node)
         for name in filter(None, node.output):
             shape = inferred.get(name)

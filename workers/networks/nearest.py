@@ -58,7 +58,7 @@ def nearest_by_places(model: ModelProto) -> str | None:
     weights, shapes = Weights(model.graph), tensor_shapes(model)
 
     def gathered(node: NodeProto) -> list[NodeProto]:
-        given = node.input[SCALES] if len(node.input) > SCALES else ""
+        given = _scales(node)
         axes = _axes(node, shapes, weights.get(given) if given else None) if is_nearest(node) else []
         if not axes:
             return []
@@ -90,11 +90,16 @@ def is_nearest(node: NodeProto) -> bool:
 def takes_others(node: NodeProto, shapes: Mapping[str, TensorShape], constants: Mapping[str, TensorProto]) -> bool:
     """Whether TVM takes other pixels of a Resize to the nearest than ONNX Runtime, or may: where sizes or scales are not known,
     and of a region."""
-    given = node.input[SCALES] if len(node.input) > SCALES else ""
+    given = _scales(node)
     if given and given not in constants:
         return True
     axes = _axes(node, shapes, np.asarray(numpy_helper.to_array(constants[given])) if given else None)
     return not axes or not _all_same(axes, [_places(axis, *_form(node)) for axis in axes], *_form(node))
+
+
+def _scales(node: NodeProto) -> str:
+    """What gives them; "" where it goes by sizes."""
+    return "".join(node.input[SCALES : SCALES + 1])
 
 
 def _form(node: NodeProto) -> tuple[bytes, bytes]:
@@ -104,7 +109,7 @@ def _form(node: NodeProto) -> tuple[bytes, bytes]:
 
 
 def _axes(node: NodeProto, shapes: Mapping[str, TensorShape], scales: Array | None) -> list[_Axis]:
-    """None where sizes are not known, or there is nothing, or too much, or where its form has no rule here."""
+    """Not any where sizes are not known, or there is nothing, or too much, or where its form has no rule here."""
     mode, rounding = _form(node)
     before, after = sizes_of(shapes, node.input[0]), sizes_of(shapes, node.output[0])
     if mode not in _HALVES or rounding not in _ROUNDINGS or not before or len(before) != len(after):

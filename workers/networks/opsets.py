@@ -36,7 +36,7 @@ from workers.networks.graph import (
 )
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import STANDARD, opset
-from workers.networks.subgraphs import nested
+from workers.networks.subgraphs import every, nested
 
 OLDEST = 13
 """TVM reads older forms of Upsample, Resize, Slice, TopK and Pad as if they were newer: some of them wrongly, in silence."""
@@ -114,13 +114,13 @@ def write_out_functions(model: ModelProto) -> str | None:
 
 
 def _standard_types(model: ModelProto) -> set[str]:
-    return {node.op_type for graph in nested(model.graph) for node in graph.node if node.domain in STANDARD}
+    return {node.op_type for node in every(model.graph.node) if node.domain in STANDARD}
 
 
 def _written_out(bare: ModelProto, kinds: Sequence[str]) -> ModelProto:
     """The inliner looks up the type of every input, of constants too, and of one that is left out, whose name is empty; an
     attribute that is left out is left out of the definition too."""
-    for node in (node for graph in nested(bare.graph) for node in graph.node):
+    for node in every(bare.graph.node):
         if node.op_type in kinds and node.domain in STANDARD:
             _with_defaults(node, opset(bare))
     typed = shape_inference.infer_shapes(bare)

@@ -22,7 +22,6 @@ from workers.networks.graph import (
     Array,
     attribute,
     called,
-    neighbours,
     read_by,
     replace_nodes,
     set_attributes,
@@ -387,9 +386,9 @@ def _quantised_again(known: Scaled, step: Array) -> _Again | None:
 
 def _clips(model: ModelProto) -> dict[str, NodeProto]:
     """Those that alone read what they clip, by its name."""
-    readers, (_, reading) = uses(model), neighbours(model.graph)
-    clips = {name: node for name, node in reading.items() if node.op_type == "Clip"}
-    return {name: node for name, node in clips.items() if node.input[0] == name and readers[name] == 1}
+    readers = uses(model)
+    clips = (node for node in model.graph.node if node.op_type == "Clip")
+    return {node.input[0]: node for node in clips if readers[node.input[0]] == 1}
 
 
 def _span(ends: tuple[int, int], zeros: Array) -> tuple[float, float] | None:

@@ -26,7 +26,7 @@ from workers.networks.graph import (
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import set_static_shapes, tensor_shapes
 from workers.networks.structure import STANDARD, opset
-from workers.networks.subgraphs import every, nested
+from workers.networks.subgraphs import every
 
 HIGHEST = 256.0
 """Of a Clip's upper bound c: c - (c - x) keeps x to 1.5e-5 there, and to nothing at 1e9."""
@@ -69,7 +69,7 @@ def drop_unread_outputs(model: ModelProto) -> str | None:
     """Outputs that an operator may leave out, and nothing reads, are left out: TVM's converters know only the others."""
     read, version = uses(model), opset(model)
     dropped = 0
-    for node in (node for graph in nested(model.graph) for node in graph.node):
+    for node in every(model.graph.node):
         while len(node.output) > 1 and node.output[-1] not in read and _optional(node, version):
             node.output.pop()
             dropped += 1

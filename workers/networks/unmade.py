@@ -8,7 +8,7 @@ from onnx import ModelProto, NodeProto
 
 from workers.networks.errors import NetworkError
 from workers.networks.graph import Weights, attribute, called, operator_types, uses
-from workers.networks.subgraphs import nested
+from workers.networks.subgraphs import every
 
 FOR_INFERENCE = "export the network for inference"
 BEHIND_EVAL = f"{FOR_INFERENCE}: of PyTorch, behind model.eval()"
@@ -33,7 +33,7 @@ def refuse_unmade_outputs(model: ModelProto) -> str | None:
         return None
     read, weights = uses(model), Weights(model.graph)
     given = {value.name for value in model.graph.input}
-    for node in (node for graph in nested(model.graph) for node in graph.node if node.op_type in UNMADE):
+    for node in (node for node in every(model.graph.node) if node.op_type in UNMADE):
         reason, instead = UNMADE[node.op_type]
         if _trains(node, weights, given):
             reason, instead = "it is in training mode", BEHIND_EVAL

@@ -75,6 +75,14 @@ def _processor(target: dict[str, Any]) -> str:
     return " ".join([str(target["kind"]), str(target.get("mcpu", "")), *target.get("mattr", ())])
 
 
+USED = frozenset(
+    "avx avx2 fma f16c avx512f avx512bw avx512dq avx512vl avx512cd avx512_vnni avx_vnni "
+    "bmi1 bmi2 abm sve sve2 i8mm bf16 asimddp asimdhp".split()
+)
+"""Instruction sets, by the kernel's names, that LLVM makes code of and that a machine may have, or lack, unlike the processor
+that it is taken for; beside them whatever LLVM knows of AVX-512."""
+
+
 def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
     """The dict for TVM. LLVM may know the processor only as an older one: what the kernel shows beyond it is added, and what a
     virtual machine hides of it is taken away.
@@ -84,30 +92,8 @@ def cpu_target(kernel: set[str], cores: int) -> dict[str, Any]:
     mcpu = str(tvm.target.codegen.llvm_get_system_cpu())
     target: dict[str, Any] = {"kind": "llvm", "mcpu": mcpu, "num-cores": cores}
     known = _features(tvm.target.Target(target))
-    vector = {
-        "avx",
-        "avx2",
-        "fma",
-        "f16c",
-        "avx512f",
-        "avx512bw",
-        "avx512dq",
-        "avx512vl",
-        "avx512cd",
-        "avx512_vnni",
-        "avx_vnni",
-        "bmi1",
-        "bmi2",
-        "abm",
-        "sve",
-        "sve2",
-        "i8mm",
-        "bf16",
-        "asimddp",
-        "asimdhp",
-    }
     shown = {_llvm_name(flag) for flag in kernel}
-    wanted = {*map(_llvm_name, vector), *(name for name in known if name.startswith("avx512") or name == "gfni")}
+    wanted = {*map(_llvm_name, USED), *(name for name in known if name.startswith("avx512") or name == "gfni")}
     hidden = (wanted - shown - {"avxvnni"}) & known if kernel else ()  # kernels before 5.11 do not show that one
     more = [*(f"+{name}" for name in sorted((shown & wanted) - known)), *(f"-{name}" for name in sorted(hidden))]
     return {**target, "mattr": more} if more else target

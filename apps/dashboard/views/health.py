@@ -22,9 +22,8 @@ def health(request: HttpRequest) -> HttpResponse:
 def _database() -> bool:
     try:
         with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT 1 FROM django_migrations LIMIT 1"
-            )  # SQLite makes a file that is gone anew, and empty
+            # SQLite makes a file that is gone anew, and empty.
+            cursor.execute("SELECT 1 FROM django_migrations LIMIT 1")
     except DatabaseError:
         return False
     return True

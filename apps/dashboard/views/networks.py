@@ -24,14 +24,14 @@ from apps.dashboard.compared import described, picture, table
 from apps.dashboard.forms import Sizes
 from apps.dashboard.latest import latest
 from apps.dashboard.listed import listed
+from apps.dashboard.refresh import refresh
 from apps.tuning import quota, services
 from apps.tuning.models import TuningRun
 from apps.tuning.states import ACTIVE, State
 from workers.messages.names import READING
 
-SOON, LATER = 10, 60
-"""Seconds until a page asks again, where runs go on and where they stand still and may be resumed."""
-
+SOON = 10
+"""Seconds until Compare asks again after runs that go on."""
 RUNS = 10
 COMPARED = 60
 PAGE = 100
@@ -143,8 +143,7 @@ def compared(request: HttpRequest, pk: UUID) -> HttpResponse:
     found = owned(Network.objects.all(), request.user, pk=pk)
     told = _to_compare(request, found)
     shown = {"network": found, "picture": picture(told["drawn"]), "most": COMPARED}
-    states = {run.job.state for run in told["drawn"]}
-    shown["every"] = SOON if states & {*ACTIVE} else LATER if states - {State.DONE} else 0
+    shown["every"] = refresh([run.job.state for run in told["drawn"]], SOON)
     return render(request, "dashboard/compared.html", shown | told)
 
 

@@ -14,13 +14,13 @@ from apps.dashboard import figures, humans, knobs, streams, words
 from apps.dashboard.chain_chart import fan
 from apps.dashboard.course import course
 from apps.dashboard.course_charts import PLACES, charts
+from apps.dashboard.refresh import LATER, refresh
 from apps.tuning.models import Operator, TuningRun
 from apps.tuning.rounds import believed
-from apps.tuning.states import ACTIVE, State
 from workers.messages.causes import UNBUILT
 
-SOON, LATER = 4, 60
-"""Seconds until the page asks again, of a run that goes on and of one that stands still and may be resumed."""
+SOON = 4
+"""Seconds until the page of a run that goes on asks again."""
 
 
 @require_GET
@@ -85,11 +85,7 @@ def _told(run: TuningRun, found: Operator) -> dict[str, Any]:
         "fan": [(size, fanned) for size in PLACES if last and (fanned := fan(last.decision, size))],
         "seen": _seen(run, found),
         # Each look reads all that was measured of it.
-        "every": 0
-        if run.job.state == State.DONE
-        else max(SOON, found.trials // 1000)
-        if run.job.state in ACTIVE
-        else LATER,
+        "every": refresh([run.job.state], max(SOON, found.trials // 1000)),
     }
 
 

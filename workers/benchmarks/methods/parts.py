@@ -121,9 +121,8 @@ def _as_named(source: Source, arms: Mapping[str, Method], asked: bool) -> Mappin
     if source.kind != CURVE:
         return {name: arm for name, arm in arms.items() if arm.scheduler != KNOWING}
     recorded = METHODS.get(source.recording.header["method"])
-    if (
-        recorded is None or not asked
-    ):  # by a preset that there is no more; schedulers are compared on whatever was recorded
+    # It may be of a preset that there is no more; schedulers are compared on whatever was recorded.
+    if recorded is None or not asked:
         return arms
     others = [name for name, arm in arms.items() if _search(arm) != _search(recorded)]
     if others:

@@ -340,7 +340,7 @@ def check_words(arguments, refused):
 
 def given(path, metadata, refused):
     """The arrays of an .npz file, with each that the network takes as it takes it; others are of no meaning."""
-    ports = [port["name"] for port in metadata["inputs"]]
+    ports = kinds(metadata)
     try:
         found = np.load(path)
         # Of what else is there nothing is read: it may be objects, which numpy refuses.
@@ -353,7 +353,7 @@ def given(path, metadata, refused):
     if arrays is None:
         refused(
             f"--inputs {path}: one array without a name; write it with numpy.savez, by the names of the inputs: "
-            f"{in_words(kinds(metadata))}"
+            f"{in_words(ports)}"
         )
     if said := misfit(arrays, there, metadata):
         refused(f"--inputs {path}: {said}")
