@@ -29,14 +29,15 @@ TIMED = {
     "seconds": 0.5, "spread": 0.1, "runs": 3, "stopped": "complete", "taken": 2.0,
     "rested": 0.0, "waited": 0.0, "looks": [], "times": [0.5],
 }  # fmt: skip
+CACHES = [49152, None]
 HARDWARE: dict[str, Any] = {"name": "A board", "cores": 4, "target": {"kind": "llvm", "num-cores": 4}}
 
 
 class Answering:
     """A line to a device that does whatever it is told."""
 
-    def __init__(self, asked: list[str], cache: int | None = None) -> None:
-        self.asked, self.greeting = asked, {"cache": cache}
+    def __init__(self, asked: list[str]) -> None:
+        self.asked, self.greeting = asked, {"caches": CACHES}
         self.connection = SimpleNamespace(close=lambda: None)
 
     def ask(self, verb: str, timeout: float, **arguments: Any) -> dict[str, Any]:
@@ -67,8 +68,8 @@ def pool(asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> A
         asked.append("waits")
         return turn
 
-    def made(cache: int | None = None) -> DevicePool:
-        call: Any = partial(Answering, asked, cache)
+    def made() -> DevicePool:
+        call: Any = partial(Answering, asked)
         return DevicePool(call, HARDWARE["target"], 4, lock_in(tmp_path), waiting=waiting)
 
     monkeypatch.setattr(pool, "Nursery", lambda *given: None)
@@ -151,6 +152,9 @@ def test_what_a_program_took_that_failed_is_held_to_the_same(pool: Any, tmp_path
         ran(pool, tmp_path / "programs.so", [odd])
 
 
-@pytest.mark.parametrize(("told", "taken"), [(49152, 49152), (None, Machine.cache)])
-def test_the_cache_of_a_device_that_tells_none_is_not_this_machines(pool: Any, told: int | None, taken: int) -> None:
-    assert pool(told).first_cache == taken
+def test_the_caches_of_a_device_are_its_own_also_those_it_does_not_tell(pool: Any) -> None:
+    from workers.tvm_backend.backend import machine_of
+
+    there = machine_of({"kind": "llvm", "mcpu": "haswell"}, 2, pool().caches)
+    assert isinstance(there, Machine)
+    assert (there.cache, there.second) == (49152, Machine.second)

@@ -20,14 +20,14 @@ def caches(folder: Path, *told: tuple[str, str, str], cores: str = "0") -> Path:
     return folder
 
 
-def test_the_first_level_data_cache_is_read_from_the_kernel(tmp_path: Path) -> None:
-    from workers.tvm_backend.hardware import first_cache
+def test_what_caches_a_core_has_is_read_from_the_kernel(tmp_path: Path) -> None:
+    from workers.tvm_backend.hardware import core_caches
 
     told = caches(tmp_path, ("1", "Instruction", "64K"), ("1", "Data", "48K"), ("2", "Unified", "2048K"))
-    assert first_cache(told) == 48 * 1024
-    assert first_cache(tmp_path / "nowhere") is None
+    assert core_caches(told) == (48 * 1024, 2048 * 1024)
+    assert core_caches(tmp_path / "nowhere") == (None, None)
     (tmp_path / "index1" / "size").write_text("many")
-    assert first_cache(told) is None
+    assert core_caches(told) == (None, 2048 * 1024)
 
 
 def test_caches_that_cores_share_count_once(tmp_path: Path) -> None:
@@ -55,14 +55,19 @@ def test_lanes_and_registers_follow_the_vector_extension(target: dict[str, str],
     assert (machine.lanes, machine.registers, machine.cores) == (lanes, registers, 2)
 
 
-@pytest.mark.parametrize(("told", "taken"), [(49152, 49152), (None, Machine.cache)])
-def test_the_rules_know_the_cache_of_this_machine(
-    monkeypatch: pytest.MonkeyPatch, told: int | None, taken: int
+@pytest.mark.parametrize(
+    ("told", "taken"),
+    [((49152, 1 << 21), (49152, 1 << 21)), ((None, None), (Machine.cache, Machine.second))],
+)
+def test_the_rules_know_the_caches_of_this_machine(
+    monkeypatch: pytest.MonkeyPatch, told: tuple[int | None, ...], taken: tuple[int, ...]
 ) -> None:
     from workers.tvm_backend import backend
 
-    monkeypatch.setattr(backend, "first_cache", lambda: told)
-    assert backend.machine_of({"kind": "llvm", "mcpu": "haswell"}, 2).cache == taken
+    monkeypatch.setattr(backend, "core_caches", lambda: told)
+    machine = backend.machine_of({"kind": "llvm", "mcpu": "haswell"}, 2)
+    assert isinstance(machine, Machine)
+    assert (machine.cache, machine.second) == taken
 
 
 def test_an_arm_machine_has_its_own_intrinsics_and_names_its_instructions(

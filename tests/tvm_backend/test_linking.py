@@ -23,8 +23,8 @@ ARM, MACHINE = 183, 18
 def test_rules_of_a_first_configuration_know_its_vectors() -> None:
     from workers.tvm_backend.backend import machine_of
 
-    board = machine_of(BOARD, 4, 32768)
-    assert (board.lanes, board.registers, board.cores, board.cache) == (4, 32, 4, 32768)
+    board = machine_of(BOARD, 4, (32768, 524288))
+    assert (board.lanes, board.registers, board.cores, board.cache, board.second) == (4, 32, 4, 32768, 524288)
 
 
 @pytest.mark.skipif(finding.find_linker("aarch64-linux-gnu") is None, reason=finding.advice("aarch64-linux-gnu"))
@@ -43,7 +43,7 @@ def test_every_operator_is_built_for_it_with_its_first_configuration(tmp_path: P
     imported = import_network(cleaned(spec.network, spec.inputs), spec.inputs, target, "auto", None)
     extracted, workloads, left = with_spaces(extract(imported.mod, target), target)
     assert not left
-    found = operators(extracted, workloads, 2e10, 3e9, machine_of(BOARD, 4, 32768))
+    found = operators(extracted, workloads, 2e10, 3e9, machine_of(BOARD, 4, (32768, 524288)))
     first = [(workload, one.start[0]) for workload, one in zip(workloads, found, strict=True)]
     schedules = [workload.schedule(start.sketch, start.choices) for workload, start in first]
     names = export_programs(schedules, target, tmp_path / "programs.so")

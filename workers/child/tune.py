@@ -105,7 +105,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     # TVM's own modules import TVM: they come after its traps are dealt with.
     from workers.tvm_backend import runtime
 
-    pool, cache = _pool(order, spec, chosen.rhythm.plan, pulse)
+    pool, caches = _pool(order, spec, chosen.rhythm.plan, pulse)
     try:
         runtime.load(spec.target)
         import tvm
@@ -130,7 +130,7 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
             spec,
             model,
             chosen.evaluation,
-            machine_of(spec.target, spec.threads, cache),
+            machine_of(spec.target, spec.threads, caches),
             Path(order["work_dir"]),
             lambda phase, text: pulse.tell("phase", name=phase, text=text),
             chosen.prepare,
@@ -153,8 +153,8 @@ def _backend(order: dict[str, Any], spec: RunSpec, chosen: Method, pulse: Pulse)
     return backend, Evolving.over(Lowering.over(chosen, backend.workloads), backend.workloads, threads, spec.seed)
 
 
-def _pool(order: dict[str, Any], spec: RunSpec, plan: int, pulse: Pulse) -> tuple[Pool, int | None]:
-    """Workers for plans of that size, here or on the order's device, and of a device the bytes of its first-level cache."""
+def _pool(order: dict[str, Any], spec: RunSpec, plan: int, pulse: Pulse) -> tuple[Pool, Sequence[int | None] | None]:
+    """Workers for plans of that size, here or on the order's device, and of a device what it says of a core's caches."""
     from workers.tvm_backend.pool import Pool
 
     common = spec.target, spec.threads, TurnLock(pulse), Thrift(), plan
@@ -167,7 +167,7 @@ def _pool(order: dict[str, Any], spec: RunSpec, plan: int, pulse: Pulse) -> tupl
         pulse.tell("log", level="warning", text=text)
 
     pool = DevicePool(call, *common, say=say, waiting=pulse.waiting, name=order.get("machine", ""))
-    return pool, pool.first_cache
+    return pool, pool.caches
 
 
 def _known(order: dict[str, Any], operators: Sequence[Operator], spaces: Sequence[str]) -> dict[int, Known]:

@@ -50,7 +50,7 @@ from workers.tvm_backend import runtime
 from workers.tvm_backend.cuda import peak as cuda
 from workers.tvm_backend.cuda.hardware import detect_gpu
 from workers.tvm_backend.cuda.timer import CudaTimer
-from workers.tvm_backend.hardware import Hardware, detect, first_cache
+from workers.tvm_backend.hardware import Hardware, core_caches, detect
 from workers.tvm_backend.nursery import address_space
 from workers.tvm_backend.peak import peak_alone
 from workers.tvm_backend.timer import Timer
@@ -236,7 +236,7 @@ def greeting(folder: Path, gpu: bool = False) -> Answer:
     return {
         "protocol": PROTOCOL,
         "versions": found,
-        "cache": first_cache(),
+        "caches": core_caches(),
         "process": {"pid": os.getpid(), "folder": folder.name},
         "onnxruntime": not gpu and all(find_spec(name) for name in ("onnxruntime", "onnx")),
         "gpu": gpu,

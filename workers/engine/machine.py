@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Vector lanes of float32, vector registers, cores, first-level cache in bytes."""
+    """Vector lanes of float32, vector registers, cores, and bytes of a core's first- and second-level cache."""
 
     lanes: int = 8
     registers: int = 16
     cores: int = 1
     cache: int = 32768
+    second: int = 1 << 20
+
+    def with_caches(self, told: Sequence[int | None]) -> Machine:
+        """With the first and the second level of what is `told` of a core's, each where it is."""
+        first, second = told
+        return replace(self, cache=first or self.cache, second=second or self.second)
 
 
 def vector_lanes(features: Collection[str]) -> int:

@@ -36,6 +36,8 @@ NARROW = (4, 8)
 """Lanes that there are registers of too, where the machine has wider ones."""
 SHORTEST = 4
 """Numbers of the last part of a vector, see `tvm_backend.parts`: 20 are 16 and 4. Of fewer most would be a step each."""
+REACH = 8.0
+"""FLOP that a core does while a byte comes to it from beyond its second-level cache."""
 STOCK = {"parallel": 16, "vectorize": 64}
 """What MetaSchedule itself takes, of pieces so many a core; a good first guess."""
 
@@ -152,7 +154,32 @@ class _Tiles:
         penalty += 0.5 * np.maximum(0, np.log2(self._across / 8))
         penalty += np.maximum(0, np.log2(block / (machine.cache / 2)))
         penalty += 0.25 * np.maximum(0, np.log2(8 / inner_reduction))
-        return penalty
+        return penalty + np.log2(1 + REACH * self._fetched)
+
+    @property
+    def _fetched(self) -> NDArray[np.float64]:
+        """Bytes a FLOP that come from beyond the second-level cache, of sums with the channels last: weights once, or for each
+        row of the loops within which all of them that are read do not stay there; and what they meet once, or so for each
+        column of the first parts."""
+        if len(self._spatial) < 2 or not self._channels_last:
+            return np.zeros(())
+        held, columns = self._machine.second, self._spatial[-1]
+        rows = self._spatial[-2:-1] if len(self._reduction) == 1 else self._spatial[:-1]
+        first, second = product(rows, 0), product(rows, 1)
+        band = second * product(rows, 2) * product(rows, 3)
+        steps = product(self._reduction, 0) * product(self._reduction, 1)
+        strip = 4.0 * steps * columns[:, 1:].prod(axis=1)
+        weights = strip * columns[:, 0]
+        read = weights * np.where(weights > held, first, 1.0) * np.where(strip > held, second, 1.0)
+        met = 4.0 * band * self._reduction[-1].prod(axis=1)
+        read += met * first * np.where(met > held, columns[:, 0], 1.0)
+        return np.asarray(read / (2.0 * steps * first * band * columns.prod(axis=1)))
+
+    @property
+    def _channels_last(self) -> bool:
+        """Sums over a window have its channels as their last loop then, and a window is narrower than it has channels."""
+        outermost, innermost = self._reduction[0], self._reduction[-1]
+        return bool(outermost[0].prod() <= innermost[0].prod())
 
 
 def _by_channel(sketch: Sketch) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 PORT = 9190
-PROTOCOL = 7
+PROTOCOL = 8
 """Of the proof of the key, orders and answers; a device that speaks another one is to be given this version."""
 LEAST_KEY, MOST_KEY = 16, 200
 """Letters of a key; `python -m workers.device` draws 32."""

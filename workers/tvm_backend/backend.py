@@ -17,7 +17,7 @@ from workers.engine.ports import Candidate, Outcome
 from workers.engine.space import Configuration, Operator
 from workers.messages.spec import MEASURED, RunSpec
 from workers.tvm_backend.code_size import code_size
-from workers.tvm_backend.hardware import first_cache, is_gpu, vector_lanes, vector_registers
+from workers.tvm_backend.hardware import core_caches, is_gpu, vector_lanes, vector_registers
 from workers.tvm_backend.importer import last_line
 from workers.tvm_backend.layouts import BOTH, Drawn, clearly_fastest, draw
 from workers.tvm_backend.nursery import nothing
@@ -119,10 +119,11 @@ class LocalBackend:
         self._pool.close()
 
 
-def machine_of(target: dict[str, Any], threads: int, cache: int | None = None) -> Machine | Gpu:
-    """Lanes and registers by the target's vector extension; `target` as TVM is given it. The `cache` is this machine's where no
-    other is given. A GPU's `threads` are its multiprocessors."""
+def machine_of(target: dict[str, Any], threads: int, caches: Sequence[int | None] | None = None) -> Machine | Gpu:
+    """Lanes and registers by the target's vector extension; `target` as TVM is given it. The `caches`, as `core_caches` tells
+    them, are this machine's where no others are given. A GPU's `threads` are its multiprocessors."""
     parsed = tvm.target.Target(target)
     if is_gpu(parsed):
         return Gpu(threads, Bounds(target["max_threads_per_block"], target["max_shared_memory_per_block"]))
-    return Machine(vector_lanes(parsed), vector_registers(parsed), threads, cache or first_cache() or Machine.cache)
+    machine = Machine(vector_lanes(parsed), vector_registers(parsed), threads)
+    return machine.with_caches(core_caches() if caches is None else caches)

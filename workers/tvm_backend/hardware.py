@@ -124,9 +124,10 @@ def vector_registers(target: tvm.target.Target) -> int:
 CPUS = Path("/sys/devices/system/cpu")
 
 
-def first_cache(of: Path = CPUS / "cpu0/cache") -> int | None:
-    """Bytes of a core's first-level data cache, None where the kernel does not tell."""
-    return next((size for level, size, _ in _caches(of) if level == 1), None)
+def core_caches(of: Path = CPUS / "cpu0/cache") -> tuple[int | None, int | None]:
+    """Bytes of a core's first- and second-level cache for data, None where the kernel does not tell."""
+    found = {level: size for level, size, _ in _caches(of)}
+    return found.get(1), found.get(2)
 
 
 def last_caches(of: Path = CPUS) -> int:

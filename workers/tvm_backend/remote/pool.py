@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from workers.engine.machine import Machine
 from workers.engine.ports import Candidate, Outcome
 from workers.engine.thrift import Thrift
 from workers.messages.cores import usable_cores
@@ -55,7 +54,7 @@ class DevicePool(Pool):
         self._call, self._say, self._waiting = call, say, waiting
         self._threads, self._target, self._name = threads, target, name
         self._line = call()
-        self.first_cache: int = self._line.greeting["cache"] or Machine.cache  # this machine's is another's
+        self.caches: Sequence[int | None] = self._line.greeting["caches"]
         self._there = set[str]()
         """Libraries that the line has, by path: each is sent once, with the first run of one of its programs."""
         self._due = deque[Task]()
