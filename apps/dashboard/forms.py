@@ -14,6 +14,7 @@ from apps.core.ids import digest
 from apps.dashboard import humans, words
 from apps.tuning import methods
 from apps.tuning.services import MAX_DIMENSION
+from workers.messages.methods import PRESETS
 from workers.messages.spec import ALL, AUTO, LAYOUTS, MAX_TRIALS, Budget
 
 DEFAULT_MINUTES = 10
@@ -70,7 +71,7 @@ class NewRun(forms.Form):
 
     network = OneNetwork(Network.objects.none(), empty_label=None, error_messages={"invalid_choice": GONE})
     target = forms.ModelChoiceField(Target.objects.none(), empty_label=None, error_messages={"invalid_choice": AWAY})
-    method = forms.ChoiceField(choices=[(words.name, words.title) for words in methods.CHOICES], initial="auto")
+    method = forms.ChoiceField(choices=[(preset.name, preset.title) for preset in PRESETS.values()], initial="auto")
     scheduler, explorer, sampler = _part("scheduler"), _part("explorer"), _part("sampler")
     cost_model, evaluator = _part("cost_model"), _part("evaluator")
     minutes = forms.FloatField(

@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from apps.tuning.methods import CHOICES
+from workers.messages.methods import PRESETS
 
 
 @pytest.mark.django_db
@@ -23,7 +23,7 @@ def test_the_page_has_an_anchor_for_every_method_and_part_and_no_link_leads_nowh
     page = ada.get("/methods/").content.decode()
     anchors = re.findall(r' id="([^"]+)"', page)
     assert len(anchors) == len(set(anchors))
-    assert {words.name for words in CHOICES} <= set(anchors)
+    assert {*PRESETS} <= set(anchors)
     assert set(re.findall(r'href="#([^"]+)"', page)) <= set(anchors)
     assert "Chameleon, Tables 7 and 9" in page
     assert "chains = 128" in page
@@ -37,5 +37,5 @@ def test_the_page_is_for_who_signed_in(db: None) -> None:
 
 def test_a_new_run_offers_every_method_and_the_way_to_the_page(ada: Client, site: object) -> None:
     page = ada.get("/runs/new").content.decode()
-    assert re.findall(r'name="method" value="([^"]+)"', page) == [words.name for words in CHOICES]
+    assert re.findall(r'name="method" value="([^"]+)"', page) == [*PRESETS]
     assert 'href="/methods/"' in page

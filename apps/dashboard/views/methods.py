@@ -7,13 +7,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from apps.tuning import methods
+from workers.messages.methods import GROUPS, Preset
 
 
 @require_GET
 def methods_page(request: HttpRequest) -> HttpResponse:
     groups = [
-        {"group": group, "methods": [{"words": words, "rows": _rows(words)} for words in group.methods]}
-        for group in methods.GROUPS
+        {"group": group, "methods": [{"preset": preset, "rows": _rows(preset)} for preset in group.methods]}
+        for group in GROUPS
     ]
     told = [(role, methods.ROLES[role], parts) for role, parts in methods.PARTS.items()]
     told += [(name, title, parts) for name, (title, parts) in methods.VALUES.items()]
@@ -21,15 +22,15 @@ def methods_page(request: HttpRequest) -> HttpResponse:
     return render(request, "dashboard/methods.html", {"groups": groups, "roles": roles})
 
 
-def _rows(words: methods.Words) -> list[dict[str, object]]:
+def _rows(preset: Preset) -> list[dict[str, object]]:
     """A row a role: its part, and the numbers that the method sets."""
     return [
         {
             "role": role,
             "title": title,
-            "part": words.parts.get(role, role),
-            "own": any(one.name == words.parts.get(role, role) and one.numbers for one in methods.PARTS[role]),
-            "numbers": [number for number in words.numbers if number.role == role],
+            "part": preset.parts.get(role, role),
+            "own": any(one.name == preset.parts.get(role, role) and one.numbers for one in methods.PARTS[role]),
+            "numbers": [number for number in preset.numbers if number.role == role],
         }
         for role, title in methods.ROLES.items()
     ]

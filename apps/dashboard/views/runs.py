@@ -29,6 +29,7 @@ from apps.tuning.models import Artifact, Job, TuningRun
 from apps.tuning.states import OVER, State
 from apps.tuning.waiting import waits
 from workers.messages.baselines import complete
+from workers.messages.methods import GROUPS, PRESETS
 from workers.messages.spec import ALL, AUTO, LAYOUTS
 
 WORDS = {
@@ -71,7 +72,7 @@ def _asked(request: HttpRequest) -> dict[str, Any]:
     network, method = request.GET.get("network", ""), request.GET.get("method", "")
     known = {"network": network, "target": request.GET.get("target", "")}
     preset: dict[str, Any] = {name: value for name, value in known.items() if re.fullmatch(r"[0-9a-f-]{36}", value)}
-    preset |= {"method": method} if method in methods.NAMED else {}
+    preset |= {"method": method} if method in PRESETS else {}
     for name in NUMBERS:
         with suppress(KeyError, ValidationError):
             NewRun.base_fields[name].clean(request.GET[name])
@@ -88,8 +89,8 @@ def _choices(request: HttpRequest, form: NewRun) -> dict[str, Any]:
         "form": form,
         "missing": [] if form.is_bound else [said for name in ("network", "target") if (said := _missing(form, name))],
         "method": str(form["method"].value()),
-        "everyday": [words for group in methods.GROUPS if group.everyday for words in group.methods],
-        "others": [group for group in methods.GROUPS if not group.everyday],
+        "everyday": [preset for group in GROUPS if group.everyday for preset in group.methods],
+        "others": [group for group in GROUPS if not group.everyday],
         "networks": field.offered,
         "more": field.queryset.count() > len(field.offered),
         "parts": [form[role] for role in methods.OFFERED],

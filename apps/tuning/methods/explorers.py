@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from apps.tuning.methods.words import Part, numbers
+from apps.tuning.methods.words import Part
+from workers.messages.methods import numbers
 
 _of = partial(numbers, "explorer")
 

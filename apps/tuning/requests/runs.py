@@ -16,13 +16,14 @@ from apps.core import clock
 from apps.core.errors import Refused
 from apps.core.full_disk import unkept
 from apps.tuning import dispatch
-from apps.tuning.methods import NAMED, OFFERED
+from apps.tuning.methods import OFFERED
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.requests.baselines import find_baselines
 from apps.tuning.requests.limits import check_active
 from apps.tuning.states import OVER
 from apps.tuning.transitions import announce
 from workers.messages.baselines import PACKAGES
+from workers.messages.methods import PRESETS
 from workers.messages.spec import ALL, AUTO, COMPUTE, LAYOUTS, MAX_TRIALS, Budget
 
 SHOWN = ("name", "system", "machine", "flags")
@@ -132,8 +133,8 @@ def _unknown(network: Network) -> Refused:
 
 
 def _check_choices(method: str, parts: Mapping[str, str], layout: str, operators: str, seed: int) -> None:
-    if method not in NAMED:
-        raise Refused(method, "there is no such method", f"choose one of {', '.join(NAMED)}")
+    if method not in PRESETS:
+        raise Refused(method, "there is no such method", f"choose one of {', '.join(PRESETS)}")
     for role, part in parts.items():
         if role not in OFFERED:
             raise Refused(role, "it is no part of a method", f"parts are {', '.join(OFFERED)}")

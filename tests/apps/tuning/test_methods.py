@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict, is_dataclass, replace
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from apps.tuning.methods import (
-    CHOICES,
-    GROUPS,
-    NAMED,
-    OFFERED,
-    PARTS,
-    ROLES,
-    VALUES,
-    Part,
-    Words,
-    misfit,
-    replaced,
-    titled,
-)
-from apps.tuning.methods.papers import AUTO
+from apps.tuning.methods import OFFERED, PARTS, ROLES, VALUES, Part, misfit, replaced, titled
 from apps.tuning.models import TuningRun
 from workers.engine.acquisition import ACQUISITIONS
 from workers.engine.belief.curves import CURVES
@@ -34,41 +18,9 @@ from workers.engine.methods import ROLES as PARTS_OF_A_METHOD
 from workers.engine.methods.method import REGISTRIES
 from workers.engine.search import FEATURES, Search
 from workers.landscapes.parameters import resolved
+from workers.messages.methods import PRESETS, Preset
 
-RESULTS = Path(__file__).parents[3] / "workers/benchmarks/RESULTS.md"
 TOLD = [(role, part) for role, parts in PARTS.items() for part in parts]
-
-
-def test_every_method_is_told_once_and_the_recommended_one_first() -> None:
-    names = [words.name for words in CHOICES]
-    assert len(names) == len(set(names))
-    assert set(names) == set(METHODS)
-    assert names[0] == "auto"
-    assert [group.title for group in GROUPS if group.everyday] == ["Recommended"]
-    titles = [words.title for words in CHOICES]
-    assert len(titles) == len(set(titles))
-
-
-def test_the_recommended_one_says_no_more_than_the_results_table() -> None:
-    """A row: network, ours, ONNX Runtime, their ratio, ..."""
-    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([\d.]+) \|", RESULTS.read_text(), re.MULTILINE)
-    said = re.findall(r"faster than ONNX Runtime on (.+?), on two cores of a processor with AVX-512", AUTO.more)
-    assert len(said) == 1
-    for name in re.split(r", (?:an? )?| and ", said[0]):
-        ratios = [float(ratio) for network, ratio in rows if network.startswith(name)]
-        assert ratios, f"{name} is in no row"
-        assert max(ratios) < 1
-
-
-def test_the_recommended_one_is_not_said_to_be_ahead_of_whom_the_results_do_not_show_behind() -> None:
-    found = re.search(r"([\d.]+) \[([\d.]+), [\d.]+\] \(random\s+search\)", RESULTS.read_text())
-    assert found
-    assert (float(found[2]) <= 1) == ("not shown over random search" in AUTO.more)
-
-
-@pytest.mark.parametrize("name", [name for name in METHODS if name.endswith(("-paper", "-program"))])
-def test_what_publication_and_program_have_not_is_told(name: str) -> None:
-    assert f"closed after {METHODS[name].search.patience} duplicates or invalid" in NAMED[name].more
 
 
 def engine_s(name: str) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
@@ -78,26 +30,22 @@ def engine_s(name: str) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
     return parts, {role: dict(numbers) for role, numbers in preset.parameters.items() if numbers}
 
 
-def told(words: Words) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
-    return dict(words.parts), words.parameters
+def told(preset: Preset) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
+    return dict(preset.parts), preset.parameters
 
 
-@pytest.mark.parametrize("words", CHOICES, ids=lambda words: words.name)
-def test_parts_and_numbers_are_the_engine_s_and_each_has_its_source(words: Words) -> None:
-    assert told(words) == engine_s(words.name)
-    assert all(number.source for number in words.numbers)
-    assert words.paper
-    assert words.text.endswith(".")
+@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda preset: preset.name)
+def test_parts_and_numbers_are_the_engine_s(preset: Preset) -> None:
+    assert told(preset) == engine_s(preset.name)
 
 
 @pytest.mark.mutation
 def test_mutation_a_number_that_changed_in_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    words = next(one for one in CHOICES if one.name == "chameleon")
     preset = METHODS["chameleon"]
     monkeypatch.setitem(
         METHODS, "chameleon", replace(preset, parameters={**preset.parameters, "search": {"pool": 4.0}})
     )
-    assert told(words) != engine_s("chameleon")
+    assert told(PRESETS["chameleon"]) != engine_s("chameleon")
 
 
 def test_every_registered_part_is_told_once() -> None:
@@ -163,7 +111,7 @@ COMPOSED = [
 """Every way to replace or leave the parts on which it depends whether they fit."""
 
 
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", PRESETS)
 def test_the_form_refuses_what_the_engine_refuses_in_its_words(name: str) -> None:
     for chosen in COMPOSED:
         parts = replaced(name, chosen)
@@ -172,13 +120,13 @@ def test_the_form_refuses_what_the_engine_refuses_in_its_words(name: str) -> Non
 
 @pytest.mark.mutation
 def test_mutation_a_form_that_knows_fewer_numbers_than_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(NAMED, "adatune", replace(NAMED["adatune"], numbers=()))
+    monkeypatch.setitem(PRESETS, "adatune", replace(PRESETS["adatune"], numbers=()))
     parts = {"cost_model": "xgboost"}
     assert misfit("adatune", parts) != engine_s_misfit("adatune", parts)
 
 
 def test_the_other_parts_fit_any_method() -> None:
-    for name, role in product(NAMED, ("scheduler", "evaluator")):
+    for name, role in product(PRESETS, ("scheduler", "evaluator")):
         for part in OFFERED[role]:
             assert engine_s_misfit(name, {role: part}) == misfit(name, {role: part}) == ""
 
