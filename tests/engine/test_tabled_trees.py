@@ -10,7 +10,7 @@ import pytest
 
 from tests.engine.synthetic_search import CONVOLUTION, TINY, speed
 from workers.engine.cost_model import XGBoost
-from workers.engine.cost_model.xgboost import METASCHEDULE
+from workers.engine.methods import METHODS
 from workers.engine.space import Configuration, Features, Sketch
 
 VARIANTS: list[dict[str, Any]] = [
@@ -89,5 +89,5 @@ def test_without_a_fit_and_of_deep_trees_there_is_none() -> None:
     tables = CONVOLUTION.tables
     assert tables is not None
     assert XGBoost(1).tabled(tables, NONE) is None
-    assert fitted(50, **METASCHEDULE).tabled(tables, NONE) is None
+    assert fitted(50, **METHODS["metaschedule"].parameters["cost_model"]).tabled(tables, NONE) is None
     assert fitted(50, depth=0).tabled(tables, NONE) is None, "no limit"

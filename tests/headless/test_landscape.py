@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def test_a_part_of_the_space_of_a_tiny_network(told: Told, zoo_cache: Path, tmp_
     assert (part.true < 1).mean() > 0.5
 
 
-def test_parts_by_other_code_or_versions_are_no_parts_of_a_recording(
+def test_parts_by_other_code_versions_or_numbers_are_no_parts_of_a_recording(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from workers.child import landscape as recording
@@ -78,23 +79,30 @@ def test_parts_by_other_code_or_versions_are_no_parts_of_a_recording(
         recording, "record_curves", lambda make, chosen, seeds, trials, parts, watch: folders.append(parts)
     )
     monkeypatch.setattr(recording, "WORKERS", tmp_path)
-    spec = RunSpec("net.onnx", {"kind": "llvm"}, 2, 1e11, 1e10).to_json()
-    order = {"kind": "curve", "spec": spec, "name": "net", "network": "net", "hardware": {}, "trials": 6, "seeds": [0]}
+    spec = RunSpec("net.onnx", {"kind": "llvm"}, 2, 1e11, 1e10)
+    order = {"kind": "curve", "name": "net", "network": "net", "hardware": {}, "trials": 6, "seeds": [0]}
     order["made"] = "by these words"
     for room in ("engine", "landscapes", "networks", "tvm_backend"):
         (tmp_path / room).mkdir()
     code = tmp_path / "engine" / "search.py"
     pulse = Pulse(lambda event: None, RunClock(0.0))
     try:
-        for text, versions in (("one", {}), ("one", {}), ("another", {}), ("another", {"apache-tvm": "0.1.2"})):
+        for text, versions, parts in (
+            ("one", {}, {}),
+            ("one", {}, {}),
+            ("another", {}, {}),
+            ("another", {"apache-tvm": "0.1.2"}, {}),
+            ("another", {"apache-tvm": "0.1.2"}, {"rhythm.plan": "8"}),
+        ):
             code.write_text(text)
             monkeypatch.setattr(recording, "_versions", lambda told=versions: {"versions": told})
-            recording.record_landscape({**order, "work_dir": str(tmp_path)}, ControlReader(), pulse)
+            asked = {**order, "spec": replace(spec, parts=parts).to_json(), "work_dir": str(tmp_path)}
+            recording.record_landscape(asked, ControlReader(), pulse)
     finally:
         pulse.close()
-    first, again, changed, newer = folders
+    first, again, *others = folders
     assert first == again
-    assert len({first, changed, newer}) == 3
+    assert len({first, *others}) == 4
 
 
 def test_recordings_by_other_methods_or_of_other_machines_have_other_names() -> None:

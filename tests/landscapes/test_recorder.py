@@ -24,7 +24,7 @@ from tests.landscapes.recorded import (
     spaces,
     watch,
 )  # fmt: skip
-from workers.engine.evaluator import FixedEvaluator, fixed
+from workers.engine.evaluator import FixedEvaluator
 from workers.engine.evaluator.estimate import LONGEST_TIMING
 from workers.engine.explorer import SimulatedAnnealing
 from workers.engine.methods import METHODS, method
@@ -387,7 +387,9 @@ def test_a_space_answers_every_configuration_and_the_evaluator_does_the_measurin
 def test_a_slow_program_is_given_up_where_the_machine_gives_it_up(space: SpaceRecording) -> None:
     """500 runs of 0.1 s are 50 s; a measuring process ends them after 8."""
     slow = tuple(replace(part, times=np.where(np.isfinite(part.times), 0.1, np.nan)) for part in space.parts)
-    landscape = SpaceLandscape(SpaceRecording(space.header, slow), SimulatedClock(), FixedEvaluator(**fixed.PAPER), 0)
+    landscape = SpaceLandscape(
+        SpaceRecording(space.header, slow), SimulatedClock(), METHODS["autotvm"].make_evaluator(), 0
+    )
     grid = landscape.operators()[0].sketches[0].grid()[:40].tolist()
     outcomes = landscape.measure([Candidate(0, Configuration(0, tuple(row)), "grid") for row in grid], {})
     timed = [outcome for outcome in outcomes if outcome.seconds]

@@ -15,14 +15,16 @@ from workers.benchmarks.methods.replayed import SPACE, Source
 from workers.engine.cost_model.xgboost import XGBoost
 from workers.engine.explorer import PPO
 from workers.engine.explorer.ppo import Settings
+from workers.engine.methods import METHODS
 from workers.engine.ports import Prediction
 from workers.engine.sampler import Adaptive
-from workers.engine.sampler.adaptive import PAPER
 from workers.engine.space import Choices
 from workers.landscapes import SpaceRecording
 from workers.landscapes.spaces import Measured
 
 Array = NDArray[np.float64]
+
+PAPER = METHODS["chameleon-paper"].parameters["sampler"]
 
 SEARCHED = 120
 """Trials an operator of a search: enough that a model has something to say."""

@@ -154,7 +154,7 @@ def test_weights_like_inputs_would_make_sums_of_hundreds() -> None:
 
 def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any) -> None:
     from workers.engine.evaluator.estimate import SHORTEST_RUN
-    from workers.engine.evaluator.fixed import PAPER, FixedEvaluator
+    from workers.engine.methods import method
     from workers.tvm_backend.arguments import Arguments, Footprint
     from workers.tvm_backend.stopwatch import Stopwatch, timed
 
@@ -162,7 +162,7 @@ def test_a_program_too_slow_for_its_evaluator_keeps_what_was_timed(addition: Any
     size = 4 * int(np.prod(WEIGHTS))
 
     def runs(longest: float) -> tuple[int, str]:
-        handing, evaluator = handover(), FixedEvaluator(**{**PAPER, "shortest": SHORTEST_RUN})
+        handing, evaluator = handover(), method("autotvm", {"evaluator.shortest": str(SHORTEST_RUN)}).make_evaluator()
         given = Arguments(Footprint(4 * size), handing).of(0, shapes, ((1, 0),))
         times, why = timed(Stopwatch(addition, given, handing, evaluator.shortest), evaluator, None, longest)
         return len(times), why

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
 
+from workers.engine.methods import METHODS
 from workers.messages.sources import hashed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,12 +88,14 @@ def operators_key(keys: Iterable[str]) -> str:
 
 
 def product_version(rooms: Iterable[str]) -> str:
-    """Release, TVM's release, ONNX Runtime's where it is timed, and a digest of the rooms' sources and of the libraries by
-    which the engine decides: what changes none of them leaves cells valid."""
+    """Release, TVM's release, ONNX Runtime's where it is timed, and a digest of the rooms' sources and, with the engine's, of
+    the libraries by which it decides and of the methods' parts and numbers: what changes none of them, as what is said of a
+    method, leaves cells valid."""
     release = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     named = dict.fromkeys(rooms)
     digest = hashed(ROOT, named)
     if ENGINE in named:
         digest.update("\n".join(f"{name} {version(name)}" for name in DECIDING).encode())
+        digest.update("\n".join(f"{name} {METHODS[name].definition}" for name in sorted(METHODS)).encode())
     peer = f" onnxruntime {version('onnxruntime')}" if set(FINALS) <= named.keys() else ""
     return f"{release}+{digest.hexdigest()[:8]} tvm {version('apache-tvm')}{peer}"

@@ -52,7 +52,7 @@ def record_landscape(order: dict[str, Any], control: ControlReader, pulse: Pulse
 def _recorded(order: dict[str, Any], work: Path, watch: Watch, pulse: Pulse) -> Path | None:
     spec = RunSpec.from_json(order["spec"])
     chosen = method(spec.method, spec.parts)
-    parts, path = work / f"parts-{_code()}", work / f"{order['name']}.{order['kind']}.npz"
+    parts, path = work / f"parts-{_code(chosen)}", work / f"{order['name']}.{order['kind']}.npz"
     header = {
         "network": order["network"],
         "method": chosen.name,
@@ -104,10 +104,10 @@ def _backends(
     return make
 
 
-def _code() -> str:
-    """Eight digits of what decides and makes programs: parts by other code are no part of this recording."""
+def _code(chosen: Method) -> str:
+    """Eight digits of what decides and makes programs: parts that other code or another method made are not gone on with."""
     digest = hashed(WORKERS, ("engine", "landscapes", "networks", "tvm_backend"))
-    digest.update(json.dumps(_versions(), sort_keys=True).encode())
+    digest.update((chosen.definition + json.dumps(_versions(), sort_keys=True)).encode())
     return str(digest.hexdigest()[:8])
 
 

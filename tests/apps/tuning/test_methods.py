@@ -1,4 +1,4 @@
-"""What is told of methods and parts is what the engine has."""
+"""What is told of parts is what the engine has."""
 
 from __future__ import annotations
 
@@ -18,34 +18,9 @@ from workers.engine.methods import ROLES as PARTS_OF_A_METHOD
 from workers.engine.methods.method import REGISTRIES
 from workers.engine.search import FEATURES, Search
 from workers.landscapes.parameters import resolved
-from workers.messages.methods import PRESETS, Preset
+from workers.messages.methods import PRESETS
 
 TOLD = [(role, part) for role, parts in PARTS.items() for part in parts]
-
-
-def engine_s(name: str) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
-    """Parts and parameters; an empty set of numbers says nothing."""
-    preset = METHODS[name]
-    parts = {role: getattr(preset, role) for role in PARTS_OF_A_METHOD}
-    return parts, {role: dict(numbers) for role, numbers in preset.parameters.items() if numbers}
-
-
-def told(preset: Preset) -> tuple[dict[str, str], dict[str, dict[str, object]]]:
-    return dict(preset.parts), preset.parameters
-
-
-@pytest.mark.parametrize("preset", PRESETS.values(), ids=lambda preset: preset.name)
-def test_parts_and_numbers_are_the_engine_s(preset: Preset) -> None:
-    assert told(preset) == engine_s(preset.name)
-
-
-@pytest.mark.mutation
-def test_mutation_a_number_that_changed_in_the_engine_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    preset = METHODS["chameleon"]
-    monkeypatch.setitem(
-        METHODS, "chameleon", replace(preset, parameters={**preset.parameters, "search": {"pool": 4.0}})
-    )
-    assert told(PRESETS["chameleon"]) != engine_s("chameleon")
 
 
 def test_every_registered_part_is_told_once() -> None:

@@ -11,7 +11,7 @@ from workers.benchmarks.methods.arms import NEXT
 from workers.benchmarks.methods.best import MOST, by_network, recommended, rivals, times_near
 from workers.benchmarks.methods.claims import evaluated
 from workers.benchmarks.methods.compare import Runs
-from workers.engine.methods import BEST
+from workers.messages.methods import BEST
 
 Groups = dict[tuple[str, str], dict[str, Runs]]
 

@@ -24,18 +24,19 @@ from workers.benchmarks.cells import Key
 from workers.benchmarks.interval import Interval
 from workers.benchmarks.machine import Machine, Network
 from workers.benchmarks.methods import command, parts, replayed
-from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition, spelled
+from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, spelled
 from workers.benchmarks.methods.claim import Target
 from workers.benchmarks.methods.claims import CLAIMS, evaluated, table
 from workers.benchmarks.methods.compare import EFFECTS, grouped, held, summary
 from workers.benchmarks.methods.parts import replayed_parts, seeds_of
 from workers.benchmarks.methods.probes import PROBES
 from workers.benchmarks.methods.replayed import Source, slot_ends, sources
-from workers.engine.methods import BEST, METHODS, Method, Rhythm
+from workers.engine.methods import METHODS, Method, Rhythm
 from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
 from workers.landscapes import Costs, CurveRecording
 from workers.messages.effects import effects_of
+from workers.messages.methods import BEST
 from workers.sandbox.lock import MeasureLock
 
 Run = Callable[..., tuple[int, str]]
@@ -208,7 +209,7 @@ def test_arms_are_presets_schedulers_and_parts() -> None:
     assert arm_named("random_slots").scheduler == "random"
     found = arm_named("autotvm+sampler=adaptive")
     assert (found.name, found.sampler, found.scheduler) == ("autotvm+sampler=adaptive", "adaptive", "sequential")
-    assert definition(found) != definition(arm_named("autotvm"))
+    assert found.definition != arm_named("autotvm").definition
     assert arm_named("autotvm+rhythm.plan=32").rhythm.plan == 32
     assert arm_named("gradient+search.acquisition=mean").search.acquisition == "mean"
     assert spelled("gradient+explorer.chains=16") == ("gradient", {"explorer.chains": "16"})
@@ -350,8 +351,9 @@ def test_on_curves_parts_that_would_never_run_are_left_out_and_named(
 
 
 def test_the_default_arms_of_curves_have_the_parts_of_what_is_recorded() -> None:
+    best = METHODS[BEST.name]
     parts = {(arm.explorer, arm.sampler, arm.cost_model, arm.evaluator) for arm in map(arm_named, SCHEDULING)}
-    assert parts == {(BEST.explorer, BEST.sampler, BEST.cost_model, BEST.evaluator)}
+    assert parts == {(best.explorer, best.sampler, best.cost_model, best.evaluator)}
 
 
 def test_regret_is_of_what_the_slots_measured(curves: Path, tmp_path: Path, run: Run) -> None:

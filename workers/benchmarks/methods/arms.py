@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from workers.engine.errors import EngineError
-from workers.engine.methods import BEST, METHODS, Method, method
-from workers.engine.methods.presets.autotvm import PLAN
+from workers.engine.methods import METHODS, Method, method
 from workers.engine.scheduler import SCHEDULERS
 from workers.headless.errors import UserMistake
 from workers.messages.composition import POOL
+from workers.messages.methods import BEST
 
 NEXT = "oracle+scheduler.ahead=1"
 """The oracle of DynaTune 4.1, which knows what the next slot of every operator brings and looks over no plateau."""
@@ -27,7 +26,7 @@ RANKING = 'autotvm+rhythm.plan=32+search.first=16+cost_model.objective="rank"'
 """AutoTVM with the plans and the objective of AdaTune's script, which compares with it so. Its walk forgives by speed, as
 AutoTVM's; that of PAPER, with the same trees, by the logarithm of what they say."""
 SA, AE, SA_AS, AE_AS = "autotvm", "chameleon-ae", "chameleon-sa-as", "chameleon-paper"
-WIDE = f"+search.pool={POOL:g}+search.first={PLAN}+search.epsilon=0.05"
+WIDE = f"+search.pool={POOL:g}+search.first={METHODS[SA].rhythm.plan}+search.epsilon=0.05"
 """Samplers are compared on as many candidates, after the same first plan: more is no merit of theirs."""
 AE_AS_ON = f"{AE_AS}+rhythm.slots=null"
 """Beyond the iterations after which Chameleon ends: the agent that its sampling is compared under has no such end."""
@@ -44,8 +43,8 @@ SEARCHING = (
 def arm_named(name: str) -> Method:
     """The method of an arm, under the arm's name. Raises UserMistake with what is known.
 
-    An arm is a preset's name, or a scheduler's (with the search that its rivals have, in `presets.rivals`), then as often as
-    wanted +ROLE=PART, or +ROLE.PARAMETER=JSON for a parameter of a part, of "search" or of "rhythm".
+    An arm is a preset's name, or a scheduler's (with the search that its rivals have), then as often as wanted +ROLE=PART,
+    or +ROLE.PARAMETER=JSON for a parameter of a part, of "search" or of "rhythm".
     """
     try:
         return replace(method(*spelled(name)), name=name)
@@ -60,13 +59,6 @@ def spelled(name: str) -> tuple[str, dict[str, str]]:
     if base not in METHODS and base in SCHEDULERS:
         return BEST.name, {"scheduler": base, **pairs}
     return base, pairs
-
-
-def definition(chosen: Method) -> str:
-    """All that makes an arm what it is, as text: a changed preset is another arm."""
-    plain = {role: getattr(chosen, role) for role in ("scheduler", "explorer", "sampler", "cost_model", "evaluator")}
-    parameters = {role: dict(numbers) for role, numbers in chosen.parameters.items()}
-    return json.dumps({**plain, "parameters": parameters}, sort_keys=True)
 
 
 def _pair(change: str) -> tuple[str, str]:

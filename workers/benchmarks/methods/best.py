@@ -11,8 +11,8 @@ from workers.benchmarks.interval import FEWEST, RESAMPLES, Interval, median
 from workers.benchmarks.methods.compare import Runs
 from workers.benchmarks.methods.reach import curve_of
 from workers.benchmarks.methods.replayed import CURVE
-from workers.engine.methods import BEST
 from workers.messages.composition import KNOWING
+from workers.messages.methods import BEST
 
 NEAR = 0.05
 AUTO = "auto"

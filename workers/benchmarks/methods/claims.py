@@ -63,8 +63,8 @@ from workers.benchmarks.methods.reach import (
 )
 from workers.benchmarks.methods.replayed import CURVE, SPACE
 from workers.benchmarks.text_table import aligned
-from workers.engine.methods import BEST
 from workers.messages.composition import POOL
+from workers.messages.methods import BEST
 
 NOT_RUN = "not run"
 

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from workers.benchmarks import chart
 from workers.benchmarks.chart import Line
-from workers.benchmarks.methods.arms import SA
+from workers.benchmarks.methods.arms import SA, SA_AS
 from workers.benchmarks.methods.replayed import Source
 from workers.engine.belief import PAPER, Belief, Diagnostics, curve_named
 from workers.engine.belief.posterior import NOISE
 from workers.engine.belief.segments import cuts
 from workers.engine.methods import METHODS
-from workers.engine.sampler.adaptive import PAPER as CLUSTERING
 from workers.engine.sampler.adaptive import Adaptive
 from workers.engine.space import Choices
 from workers.landscapes import CurveRecording, RecordedSearch
@@ -146,7 +145,9 @@ def _clusters(part: Measured, name: str, folder: Path) -> None:
     if len(candidates) < 2:
         return
     sizes = part.operator.sketches[0].sizes
-    labels = Adaptive(**CLUSTERING).labels(part.operator.sketches[0], candidates, len(candidates))
+    labels = Adaptive(**METHODS[SA_AS].parameters["sampler"]).labels(
+        part.operator.sketches[0], candidates, len(candidates)
+    )
     places = _plane(candidates / np.maximum(sizes - 1, 1))
     series = [
         Line(f"cluster {cluster + 1}", [(float(x), float(y)) for x, y in places[labels == cluster]])

@@ -16,7 +16,7 @@ from workers.benchmarks.cells import Cells, Key
 from workers.benchmarks.identity import COMPOSING, ENGINE, FOLDING, TUNED, product_version
 from workers.benchmarks.machine import Machine, Network, all_opened
 from workers.benchmarks.methods import live, replayed
-from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named, definition
+from workers.benchmarks.methods.arms import SCHEDULING, SEARCHING, arm_named
 from workers.benchmarks.methods.one_clock import LIVE, Clock
 from workers.benchmarks.methods.probes import PROBES, Probe
 from workers.benchmarks.methods.replayed import CURVE, SPACE, Source
@@ -210,4 +210,4 @@ def _words(text: str | None) -> list[str] | None:
 
 
 def _digest(arm: Method) -> str:
-    return hashlib.sha256(definition(arm).encode()).hexdigest()[:8]
+    return hashlib.sha256(arm.definition.encode()).hexdigest()[:8]

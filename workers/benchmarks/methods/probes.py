@@ -20,7 +20,7 @@ from workers.benchmarks.methods.samplings import saved
 from workers.benchmarks.methods.walks import Gain, walks
 from workers.engine.belief import PAPER
 from workers.engine.cost_model.random_forest import Z
-from workers.engine.evaluator import adaptive, evaluator_from, fixed
+from workers.engine.evaluator import evaluator_from
 from workers.engine.evaluator.timing import timed_runs
 from workers.engine.explorer.ppo import Settings
 from workers.engine.methods import METHODS
@@ -54,11 +54,11 @@ GUIDED = "explorer"
 MIDDLE = (0.1, 0.9)
 """Quantiles between which a belief's middle 80 % lie."""
 TIMERS: dict[str, tuple[str, dict[str, Any]]] = {
-    "fixed": ("fixed", fixed.PAPER),
-    "again": ("fixed", fixed.PAPER),
-    "metaschedule": ("fixed", fixed.METASCHEDULE),
-    "paper": ("adaptive", adaptive.PAPER),
-    "product": ("adaptive", {}),
+    "fixed": METHODS[SA].evaluation,
+    "again": METHODS[SA].evaluation,
+    "metaschedule": METHODS["metaschedule"].evaluation,
+    "paper": METHODS["adatune-paper"].evaluation,
+    "product": METHODS["adatune"].evaluation,
 }
 """Evaluators as `evaluator_from` takes them; the papers' scripts time programs 500 times, here twice."""
 POOLED = f"+search.pool={POOL:g}"

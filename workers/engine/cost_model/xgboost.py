@@ -21,20 +21,6 @@ OBJECTIVES = {"reg": "reg:squarederror", "rank": "rank:pairwise"}
 TARGETS = ("log", "speed")
 
 
-METASCHEDULE: dict[str, Any] = {
-    "objective": "reg",
-    "target": "speed",
-    "depth": 10,
-    "gamma": 1e-3,
-    "child": 0.0,
-    "eta": 0.2,
-    "subsample": 1.0,
-    "weighted": True,
-    "rounds": 100,
-}
-"""TVM's XGBConfig; it boosts until 50 rounds bring nothing to the points of the fit, which 100 rounds stand for."""
-
-
 def library() -> Any:
     """XGBoost, loaded by who uses it: nobody pays it who only names methods."""
     with without("sklearn"):  # for its estimators, which are not used here: half of what the import takes
@@ -51,8 +37,8 @@ class XGBoost:
     there by a straight line through the points of the fit. Trees give no spread: it is zero, which means none is
     known.
 
-    `METASCHEDULE` holds the numbers of TVM's XGBModel: deeper trees on normalised speed in which a fast program weighs
-    more (`weighted`: by its speed).
+    The method `metaschedule` has the numbers of TVM's XGBModel: deeper trees on normalised speed in which a fast program
+    weighs more (`weighted`: by its speed).
 
     The defaults `subsample` below 1 (off in AutoTVM) and "log" came out first on a synthetic landscape, but within its
     noise: best speed after 96 trials, 40 seeds, "log" 1356 +-8 % with 0.7 and 1161 +-7 % with 1, "speed" 1154 +-7 %,

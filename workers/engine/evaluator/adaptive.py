@@ -6,7 +6,6 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from workers.engine.evaluator.estimate import SHORTEST_RUN, SINGLE_RUN_SPREAD
 from workers.engine.evaluator.rejection import check_reject, hopeless
@@ -26,9 +25,9 @@ class AdaptiveEvaluator:
     a burst of disturbance that lasts for one batch leaves no trace. With `extremes` all batches have to agree, as DynaTune's
     script has it.
 
-    The paper's preset is `PAPER`. The default is the product's: batches of 3 ms, so that a run of 1 ms is repeated 9
-    times at least and one of 50 µs as long, a tighter epsilon since batches are short, and hopeless programs cut as the
-    fixed evaluator cuts them (`reject`, `z`; see `hopeless`).
+    The method `adatune-paper` has the program's numbers. The default is the product's: batches of 3 ms, so that a run of 1 ms
+    is repeated 9 times at least and one of 50 µs as long, a tighter epsilon since batches are short, and hopeless programs
+    cut as the fixed evaluator cuts them (`reject`, `z`; see `hopeless`).
     """
 
     most: int = 500
@@ -128,15 +127,3 @@ class AdaptiveEvaluator:
     def _filled(self, times: Sequence[float]) -> float:
         """Seconds that these runs took."""
         return sum(max(t, self.shortest) for t in times)
-
-
-PAPER: dict[str, Any] = {
-    "most": 500,
-    "seconds": 0.0,
-    "batch": 50,
-    "batches": 2,
-    "epsilon": 0.1,
-    "reject": 0.0,
-    "shortest": 0.0,
-}
-"""AdaTune's program: 500 runs of one call each in batches of 50; nothing is compared with the incumbent."""

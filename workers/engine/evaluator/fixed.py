@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from workers.engine.evaluator.estimate import SHORTEST_RUN, estimate
 from workers.engine.evaluator.rejection import check_reject, hopeless
@@ -14,8 +13,8 @@ from workers.engine.evaluator.rejection import check_reject, hopeless
 class FixedEvaluator:
     """Times a program until `seconds` are spent, at least `runs` and at most `most` times.
 
-    AutoTVM's, DynaTune's and AdaTune's scripts take runs=500 and compare nothing: `PAPER`. The default gives a program
-    of 1 ms 20 runs, which is a standard error of about 1 % at 4 % noise, and one that is shorter than a run 100.
+    AutoTVM's, DynaTune's and AdaTune's scripts take runs=500 and compare nothing: the method `autotvm`. The default gives a
+    program of 1 ms 20 runs, which is a standard error of about 1 % at 4 % noise, and one that is shorter than a run 100.
 
     With an incumbent, hopeless programs are cut (`reject`, `z`; see `hopeless`).
     """
@@ -63,17 +62,3 @@ class FixedEvaluator:
 
     def _rejected(self, times: Sequence[float], incumbent: float | None) -> bool:
         return hopeless(times, incumbent, self.reject, self.runs, self.z)
-
-
-PAPER: dict[str, Any] = {
-    "runs": 500,
-    "most": 500,
-    "seconds": 0.0,
-    "reject": 0.0,
-    "statistic": "mean",
-    "shortest": 0.0,
-}
-"""AutoTVM's, DynaTune's and AdaTune's scripts: 500 runs, of one call each."""
-
-METASCHEDULE: dict[str, Any] = {"runs": 3, "most": 500, "seconds": 0.1, "reject": 0.0, "statistic": "mean"}
-"""MetaSchedule's default, number 3, repeat 1, min_repeat_ms 100. A run takes at least 200 µs, so that 500 are 100 ms."""

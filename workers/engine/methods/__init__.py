@@ -1,8 +1,4 @@
-"""Methods by name. A preset joins by one entry in its paper's file in `presets`.
-
-`auto` is the recommended one; the presets reproduce the papers, `-paper` with the papers' budgets, `-program` as their
-authors' programs do it where that is not what the paper says.
-"""
+"""Methods by name, made of the parts that are registered here."""
 
 from __future__ import annotations
 
@@ -12,30 +8,16 @@ from typing import Any
 
 from workers.engine.errors import IllegalMethod
 from workers.engine.methods.method import REGISTRIES, ROLES, Method, Rhythm
-from workers.engine.methods.presets import adatune, autotvm, chameleon, composed, dynatune, metaschedule, rivals
 from workers.engine.methods.rules import check_legal, check_numbers
 from workers.engine.methods.values import value
 from workers.engine.registry import check
 from workers.messages.composition import inherited
-
-BEST = dynatune.DYNATUNE
-"""What `auto` is. The one place to change when something else measures best."""
-
-AUTO = replace(
-    BEST,
-    name="auto",
-    parameters={
-        **BEST.parameters,
-        "search": {**BEST.parameters.get("search", {}), "twins": True, "earlier": 128, "informed": True},
-        "rhythm": {**BEST.parameters.get("rhythm", {}), "last": 0.05},
-    },
-)
+from workers.messages.methods import PRESETS
 
 RHYTHMS = ("search", "rhythm")
 """What has parameters and is no part."""
 
-_FILES = (dynatune, autotvm, chameleon, adatune, composed, metaschedule, rivals)
-METHODS: dict[str, Method] = {preset.name: preset for preset in (AUTO, *(p for file in _FILES for p in file.PRESETS))}
+METHODS = {name: Method(name, parameters=preset.parameters, **preset.parts) for name, preset in PRESETS.items()}
 
 
 def method(name: str, parts: Mapping[str, str] | None = None, *, stored: bool = False) -> Method:
@@ -74,4 +56,4 @@ def _with(parameters: Mapping[str, Mapping[str, Any]], numbers: Mapping[str, str
     return found
 
 
-__all__ = ["BEST", "METHODS", "REGISTRIES", "ROLES", "Method", "Rhythm", "method"]
+__all__ = ["METHODS", "REGISTRIES", "ROLES", "Method", "Rhythm", "method"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
@@ -75,6 +76,13 @@ class Method:
     def extending(cls, method: Method, **more: Any) -> Self:
         """`method` as one of this class, whose own fields are `more`."""
         return cls(**{one.name: getattr(method, one.name) for one in fields(Method)}, **more)
+
+    @property
+    def definition(self) -> str:
+        """All that makes it what it is, but for its name, as text: with a number changed it is another."""
+        parts = {role: getattr(self, role) for role in ROLES}
+        parameters = {role: dict(numbers) for role, numbers in self.parameters.items()}
+        return json.dumps({**parts, "parameters": parameters}, sort_keys=True)
 
     @property
     def search(self) -> Search:

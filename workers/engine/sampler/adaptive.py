@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +15,6 @@ MODES = {"literal": 1, "stepped": 8}
 COLUMNS = ("knobs", "features")
 SNAPS = ("space", "candidate", "best")
 FEWEST = 8
-
-PAPER: dict[str, Any] = {"mode": "literal", "columns": "knobs", "snap": "space"}
 
 
 class Adaptive:
@@ -36,9 +33,10 @@ class Adaptive:
     the centroid that is neither. Candidates are what the explorer thinks fast, so what the cost model knows to be
     invalid is not among them.
 
-    `PAPER` holds the paper's way; the program's is `AdaptiveProgram`. The default is what measured best: best speed after
-    160 measurements of a synthetic convolution, evolutionary search, plans of 32 of 256 candidates, ten seeds: 86 GFLOP/s,
-    against 72 for the paper's way, 69 for greedy sampling (78 in plans of 9) and 82 for the diversity filter, of 89 at best.
+    The method `chameleon-paper` has the paper's way; the program's is `AdaptiveProgram`. The default is what measured best:
+    best speed after 160 measurements of a synthetic convolution, evolutionary search, plans of 32 of 256 candidates, ten
+    seeds: 86 GFLOP/s, against 72 for the paper's way, 69 for greedy sampling (78 in plans of 9) and 82 for the diversity
+    filter, of 89 at best.
 
     `figures`: "clusters" is the chosen k, "synthesised" how many of the plan are modes. Needs more candidates than it
     returns: a plan of 64, as the paper and the program have it, or a `pool` of `Search` of 4 or more.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 DIRECTIONS = 3
 """Decrement, stay, increment."""
@@ -11,8 +10,9 @@ DIRECTIONS = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """Names of Chameleon's Tables 7 and 9. `PAPER` holds the tables' numbers and `PROGRAM` those of the authors' program.
-    The defaults are what learned fastest on trees and on a smooth score, of those that take a fifth of a second a call.
+    """Names of Chameleon's Tables 7 and 9. The methods `chameleon-paper` and `-program` have the tables' numbers and those of
+    the authors' program. The defaults are what learned fastest on trees and on a smooth score, of those that take a fifth of
+    a second a call.
 
     A call walks `episodes`, `together` of them at a time, each at most `steps` long (paper: 500), and learns after each
     group; the paper does not say how often it learns. Adam's `rate`, `discount`, GAE parameter `gae`, `epochs` over
@@ -68,21 +68,3 @@ class Settings:
         """Of an agent's weights: shared layer, policy, value; each a matrix and a bias."""
         outputs = knobs * DIRECTIONS
         return [(knobs, self.hidden), (self.hidden,), (self.hidden, outputs), (outputs,), (self.hidden, 1), (1,)]
-
-
-PAPER: dict[str, Any] = {
-    "steps": 500,
-    "rate": 1e-3,
-    "entropy": 0.1,
-    "spread": "action",
-    "ratio": "joint",
-    "reward": "speed",
-    "minibatch": 512,
-    "elite": 0.0,
-    "exhaustive": False,
-}
-"""Tables 7 and 9: 128 episodes of at most 500 steps. Minibatches are as many as fit into a second a call."""
-
-PROGRAM: dict[str, Any] = {**PAPER, "clip": 0.2, "entropy": 0.3, "ratio": "knob", "still": 0.75}
-"""What the authors' program does otherwise than the paper says. It also learns after every episode, from one draw of 32
-steps an epoch, its two nets share nothing, and its critic learns the estimates as they are, not as shares of the best."""
