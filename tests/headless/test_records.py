@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from workers.messages.events import encode
 from workers.messages.known import decode_known
 
 
-def journal(out: Path, *seconds: float | None, space: str = "s", torn: str = "") -> Path:
-    """An earlier run of one operator."""
+def journal(out: Path, *seconds: float | None, space: str = "s", torn: str = "", error: str = "") -> Path:
+    """An earlier run of one operator, each measurement told by itself."""
     operator = {"index": 0, "key": "k", "space": space}
     rows = [
         {
@@ -25,12 +26,13 @@ def journal(out: Path, *seconds: float | None, space: str = "s", torn: str = "")
             "identity": f"i{number}",
             "cause": "",
             "round": 0,
+            "error": error,
         }
         for number, value in enumerate(seconds)
     ]
     events = [
         {"kind": "operators", "clock": 1.0, "operators": [operator]},
-        {"kind": "batch", "clock": 2.0, "measurements": rows},
+        *({"kind": "batch", "clock": 2.0, "measurements": [row]} for row in rows),
     ]
     (out / "run").mkdir(parents=True)
     (out / "run" / "journal.jsonl").write_text("".join(encode(event) + "\n" for event in events) + torn)
@@ -75,3 +77,15 @@ def test_a_directory_without_a_journal_is_named(tmp_path: Path, break_it: str) -
         journal(directory, 0.1, torn="nonsense\n{}\n")
     with pytest.raises(UserMistake, match=r"--records .*nothing: it holds no journal.*--out directory"):
         known(tmp_path, directory)
+
+
+def test_of_a_long_log_no_more_is_held_than_points_have(tmp_path: Path) -> None:
+    """What else was told of 1,000 measurements is 10 MB."""
+    out = journal(tmp_path / "a", *[0.3] * 1000, error="x" * 10_000)
+    tracemalloc.start()
+    try:
+        known(tmp_path, out)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 2_000_000

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from workers.headless.errors import UserMistake
-from workers.messages.known import Name, Point, encode_known, points_of, records
+from workers.messages.known import Findings, Name, Point, encode_known, records
 from workers.messages.whole import write_whole
 from workers.supervision.directory import DamagedJournal, events_in
 
@@ -32,12 +31,12 @@ def keep_records(directories: Sequence[str], run: str, path: Path) -> None:
 def _measured(path: Path) -> dict[Name, list[Point]]:
     """Points of one journal, oldest first. A run of before operators named their space gives none."""
     names: dict[int, Name] = {}
-    told: defaultdict[Name, list[dict[str, Any]]] = defaultdict(list)
+    found: defaultdict[Name, Findings] = defaultdict(Findings)
     for event in events_in(path):
         if event["kind"] == "operators":
             names = {row["index"]: (row["key"], row["space"]) for row in event["operators"] if row.get("space")}
         elif event["kind"] == "batch":
             for measurement in event["measurements"]:
                 if (name := names.get(measurement["operator"])) is not None:
-                    told[name].append(measurement)
-    return {name: points_of(measurements) for name, measurements in told.items()}
+                    found[name].add(measurement)
+    return {name: findings.points() for name, findings in found.items()}

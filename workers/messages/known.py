@@ -39,22 +39,39 @@ def room(name: Name, own: Collection[Name], most: int) -> int:
     return most if not own or name in own else FEWEST
 
 
-def points_of(measurements: Iterable[Mapping[str, Any]]) -> list[Point]:
-    """Of one operator's measurements in one run, in the order in which they were told, those that say something: no duplicates,
-    nor failures that need not last or come in a later round. Nothing is as fast as what the run `Believed` in the end, so that
-    this is measured first; what was told to be faster comes right behind it, in its order."""
-    believed, points = Believed[tuple[int, ...]](), list[Point]()
-    for measurement in measurements:
+class Findings:
+    """One operator's measurements in one run, added in the order in which they were told: of each what a point has, and nothing
+    of those that say nothing: duplicates, and failures that need not last or come in a later round."""
+
+    def __init__(self) -> None:
+        self._believed, self._points = Believed[tuple[int, ...]](), list[Point]()
+
+    def add(self, measurement: Mapping[str, Any]) -> None:
         if measurement["cause"] and (measurement["round"] or measurement["cause"] not in LASTING):
-            continue
+            return
         if measurement["seconds"] is not None:
             configuration = measurement["sketch"], *measurement["choices"]
-            believed.add(configuration, measurement["seconds"], measurement["round"])
-        points.append([measurement[name] for name in ("sketch", "choices", "seconds", "identity")])
-    for point in points:
-        if point[2] is not None and point[2] < believed.seconds:
-            point[2] = believed.seconds + HAIR * point[2]
-    return points
+            self._believed.add(configuration, measurement["seconds"], measurement["round"])
+        self._points.append([measurement[name] for name in ("sketch", "choices", "seconds", "identity")])
+
+    def points(self) -> list[Point]:
+        """Oldest first. Nothing is as fast as what the run `Believed` in the end, so that this is measured first; what was told
+        to be faster comes right behind it, in its order."""
+        return [self._as_believed(point) for point in self._points]
+
+    def _as_believed(self, point: Point) -> Point:
+        sketch, choices, seconds, identity = point
+        if seconds is None or seconds >= self._believed.seconds:
+            return point
+        return [sketch, choices, self._believed.seconds + HAIR * seconds, identity]
+
+
+def points_of(measurements: Iterable[Mapping[str, Any]]) -> list[Point]:
+    """Of one operator's measurements in one run, all at once."""
+    findings = Findings()
+    for measurement in measurements:
+        findings.add(measurement)
+    return findings.points()
 
 
 def chosen(points: Iterable[Point], most: int) -> list[Point]:
