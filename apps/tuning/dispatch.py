@@ -57,13 +57,13 @@ def unread(queue: str) -> bool:
         return False
 
 
-def queue(job: Job) -> None:
-    """Inside the transaction that queues the job: its message is sent when that is committed, or later by reconcile, as
+def queue(*jobs: Job) -> None:
+    """Inside the transaction that queues the jobs: their messages are sent when that is committed, or later by reconcile, as
     is that of a job that has to wait."""
-    Outbox.objects.filter(job=job).delete()
-    row = Outbox.objects.create(job=job)
-    transaction.on_commit(partial(deliver, job_id=job.pk), robust=True)
-    log.debug("outbox %s for %s", row.pk, job)
+    Outbox.objects.filter(job__in=jobs).delete()
+    Outbox.objects.bulk_create([Outbox(job=job) for job in jobs])
+    transaction.on_commit(partial(deliver, job__in=[job.pk for job in jobs]), robust=True)
+    log.debug("messages for %s", jobs)
 
 
 def deliver(now: datetime | None = None, **only: Any) -> int:

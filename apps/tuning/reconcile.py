@@ -77,13 +77,13 @@ def _interrupted() -> int:
 
 def _overdue(now: datetime) -> int:
     """In one query where nothing is: every transaction is a moment in which nobody else may write."""
-    count, late = 0, _late(now)
-    for job in late.order_by("created"):
-        with transaction.atomic():
-            if late.filter(pk=job.pk).exists():
-                dispatch.queue(job)
-                count += 1
-    return count
+    late = _late(now)
+    if not late.exists():
+        return 0
+    with transaction.atomic():
+        jobs = list(late.order_by("created").only("pk"))  # anew: somebody else may have sent some meanwhile
+        dispatch.queue(*jobs)
+    return len(jobs)
 
 
 def _late(now: datetime) -> QuerySet[Job]:

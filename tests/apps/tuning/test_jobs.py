@@ -534,12 +534,30 @@ def test_reconcile_keeps_nobody_from_writing_for_what_is_not_overdue() -> None:
     assert services.reconcile()["resent"] == 1
 
 
+@pytest.mark.django_db(transaction=True)
+def test_reconcile_asks_once_what_is_overdue_however_much_is(queue: Any) -> None:
+    """As after a queue server that forgot all its messages: a transaction and a look through all jobs for each of 300."""
+    site = Site()
+    asked = {}
+    for count in (1, 30):
+        for _ in range(count):
+            enqueue("inspect", site.ada, network=site.network)
+        dispatch.broker().flush_all()
+        overdue = Outbox.objects.update(sent_at=clock.now() - MINUTE)
+        with CaptureQueriesContext(connection) as queries:
+            assert services.reconcile()["resent"] == overdue
+        texts = [query["sql"] for query in queries]
+        assert queue() == sum('SET "sent_at"' in text for text in texts) == Outbox.objects.count() == overdue
+        asked[overdue] = len(texts) - overdue  # who sends notes each by itself
+    assert asked[31] == asked[1]
+
+
 def test_what_somebody_else_sent_meanwhile_is_not_sent_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     job = enqueue("inspect", site.ada, network=site.network)
     Outbox.objects.filter(job=job).update(sent_at=clock.now() - MINUTE)
 
     @contextmanager
-    def locked() -> Iterator[None]:
+    def locked(**_: Any) -> Iterator[None]:
         Outbox.objects.filter(job=job).update(sent_at=clock.now())
         yield
 
