@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from apps.tuning.history import History
 from apps.tuning.models import Measurement, Operator, Slot, TuningRun
-from apps.tuning.paging import by_number, few
+from apps.tuning.paging import by_number
 from apps.tuning.thinning import thinned
 from workers.messages.causes import UNBUILT
 from workers.messages.foretold import Foretold, foretold
@@ -111,7 +111,7 @@ def _measured(run: TuningRun, operator: Operator) -> tuple[History, dict[int, in
     """The best so far, the configurations known at the end of each slot, and failures by cause."""
     history, reached, failures, known = History([operator]), dict[int, int](), Counter[str](), 0
     tried = Measurement.objects.filter(run=run, operator=operator.index).exclude(cause__in=UNBUILT)
-    rows = by_number(tried, "clock", "seconds", "configuration", "cause", "round", "slot", apart=few(run, operator))
+    rows = by_number(tried, "clock", "seconds", "configuration", "cause", "round", "slot")
     for clock, batch in groupby(rows, key=itemgetter(1)):
         seen = []
         for _, _, seconds, configuration, cause, round_, slot in batch:

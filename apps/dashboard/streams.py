@@ -15,7 +15,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.orders import tuning_log
-from apps.tuning.paging import by_number, few
+from apps.tuning.paging import by_number
 from workers.messages.tuning_log import encode_row
 
 PIECE = 1 << 18
@@ -71,11 +71,11 @@ def _batched(rows: Iterator[_T]) -> Iterator[list[_T]]:
 
 def measurement_table(run: TuningRun, operator: Operator | None = None) -> Iterator[bytes]:
     """Measurements as CSV, of one operator or of all."""
-    names, rows, apart = measurement_fields(), run.measurements.all(), False
+    names, rows = measurement_fields(), run.measurements.all()
     if operator is not None:
-        rows, apart = rows.filter(operator=operator.index), few(run, operator)
+        rows = rows.filter(operator=operator.index)
     yield as_csv([names]).encode()
-    for page in _batched(by_number(rows, *names[1:], size=ROWS, apart=apart)):
+    for page in _batched(by_number(rows, *names[1:], size=ROWS)):
         yield as_csv(page).encode()
 
 

@@ -276,8 +276,12 @@ class Measurement(models.Model):
 
     class Meta:
         ordering = ("seq",)
-        # For the best of an operator, which a second round of a measurement may change.
-        indexes = (models.Index(fields=("run", "operator", "seconds"), name="measurement_by_speed"),)
+        indexes = (
+            # For the best of an operator, which a second round of a measurement may change.
+            models.Index(fields=("run", "operator", "seconds"), name="measurement_by_speed"),
+            # An operator's in order, and its newest, of which each later run of its network asks for some.
+            models.Index(fields=("run", "operator", "seq"), name="measurement_of_operator"),
+        )
         constraints = (
             models.UniqueConstraint(fields=("run", "seq"), name="measurement_by_seq"),
             models.UniqueConstraint(fields=("run", "operator", "configuration", "round"), name="measurement_once"),
