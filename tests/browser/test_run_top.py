@@ -146,6 +146,34 @@ def test_that_a_button_got_no_answer_is_said_until_the_server_is_there_again(
     until(lambda: refused() == "")
 
 
+ASKED = """
+window.asked = 0, window.later = [];
+const {setTimeout} = window;
+window.setTimeout = (act, wait) => wait === 15000 ? window.later.push(act) : setTimeout(act, wait);
+document.body.addEventListener('downloads', () => { window.asked += 1; });
+document.body.dispatchEvent(new Event('downloads'));
+"""
+COUNTED = "return [window.asked, window.later.length]"
+
+
+def test_a_part_that_got_no_answer_is_asked_for_after_a_while_and_when_the_server_is_there_again(
+    site: Site, browser: Any, run: str
+) -> None:
+    open_run(browser, site, run)
+    site.stop_web()
+    try:
+        browser.execute_script(ASKED)
+        until(lambda: browser.execute_script(COUNTED) == [1, 1])
+        browser.execute_script("window.later[0]()")
+        until(lambda: browser.execute_script(COUNTED) == [2, 2])
+    finally:
+        site.start_web()
+    browser.execute_script("window.dispatchEvent(new Event('online'))")
+    until(lambda: browser.execute_script(COUNTED) == [3, 2])
+    browser.execute_script("window.later[1]()")
+    assert browser.execute_script(COUNTED) == [3, 2]
+
+
 def test_that_there_is_nothing_to_compare_with_is_said_when_it_happens(site: Site, browser: Any, compared: str) -> None:
     open_run(browser, site, compared)
     assert part(browser, "state-word") == "running"

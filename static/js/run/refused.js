@@ -21,13 +21,17 @@ function unheard({ detail: { elt, requestConfig } }) {
   const asking = ASKING[elt.id];
   unanswered.add(asking);
   // The line may have stood all the while.
-  setTimeout(() => unanswered.delete(asking) && document.body.dispatchEvent(new Event(asking)), AGAIN);
+  setTimeout(() => again(asking), AGAIN);
+}
+
+/** Has the parts fetched that this makes ask, unless they were since. */
+function again(asking) {
+  if (unanswered.delete(asking)) document.body.dispatchEvent(new Event(asking));
 }
 
 /** Another line to the server is open. */
 export function reached() {
-  for (const asking of unanswered) document.body.dispatchEvent(new Event(asking));
-  unanswered.clear();
+  [...unanswered].forEach(again);
   for (const notice of document.querySelectorAll(".notice[data-unreached]")) notice.remove();
 }
 
