@@ -104,6 +104,14 @@ def as_new(driver: Any, url: str) -> None:
     size(driver, WIDTH, HEIGHT)
 
 
+def read_aloud(driver: Any, within: str, role: str) -> list[tuple[str, str]]:
+    """Name and description of all that has this role in the first element of a selector, as a screen reader has them."""
+    document = driver.execute_cdp_cmd("DOM.getDocument", {"depth": 0})["root"]["nodeId"]
+    found = driver.execute_cdp_cmd("DOM.querySelector", {"nodeId": document, "selector": within})["nodeId"]
+    nodes = driver.execute_cdp_cmd("Accessibility.queryAXTree", {"nodeId": found, "role": role})["nodes"]
+    return [(node["name"]["value"], node.get("description", {}).get("value", "")) for node in nodes]
+
+
 def dark(driver: Any, on: bool) -> None:
     feature = {"name": "prefers-color-scheme", "value": "dark" if on else "light"}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})

@@ -18,7 +18,7 @@ from apps.dashboard.consumers import MOST, SOCKETS
 from apps.tuning.models import Job, TuningRun
 from apps.tuning.states import State
 from tests.browser import journal
-from tests.browser.chromium import chromium, complaints, sign_out, size, tasks, until
+from tests.browser.chromium import chromium, complaints, read_aloud, sign_out, size, tasks, until
 from tests.browser.run_page import SEQ, begun, open_run, part, reaches
 from tests.browser.site import Site
 from tests.dashboard.test_humans import ALIKE
@@ -860,15 +860,22 @@ def test_there_is_a_lane_of_the_others_where_there_are_others(site: Site, browse
     assert found == [[9, ""], [1, ""], [8, ""], [9, "1 other"], [9, "22 others"]]
 
 
-def test_a_heading_of_the_operators_says_what_it_means(site: Site, browser: Any, run: str) -> None:
+HEADINGS = "return [...document.querySelectorAll('#operators thead button')].map((button) => button.innerText)"
+
+
+def test_a_heading_of_the_operators_says_what_it_means_and_its_column_is_called_by_it_alone(
+    site: Site, browser: Any, run: str
+) -> None:
+    """A screen reader says the column's name with every cell."""
     site.tell("tell", run=run, slots=13)
     open_run(browser, site, run)
     until(lambda: browser.find_elements("css selector", "#operators tbody tr"))
-    described = """return Object.fromEntries([...document.querySelectorAll('#operators thead button')].map((button) => [
-        button.textContent, [button.title, document.getElementById(button.getAttribute('aria-describedby'))?.textContent]]))"""
-    about = browser.execute_script(described)
-    for heading in ("Weight", "MFLOP", "Of peak", "Won a min", "Share"):
-        assert about[heading][0] == about[heading][1] != ""
+    columns = read_aloud(browser, "#operators", "columnheader")
+    buttons = read_aloud(browser, "#operators", "button")
+    assert [name for name, _ in columns] == [name for name, _ in buttons] == browser.execute_script(HEADINGS)
+    about = dict(buttons)
+    assert about["Share"] == "Its part of the sum of operators: weight times latency"
+    assert [heading for heading, text in about.items() if not text] == ["Operator", "Best so far", "Failed"]
     # A first slot's gain is no rate.
     won = """return window.run.state.operators.map((o) => [o.slots, document.querySelector(
         `#operators tr[data-op='${o.index}'] td:nth-last-child(2)`).textContent])"""

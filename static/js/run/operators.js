@@ -106,8 +106,9 @@ export class Operators {
       button.type = "button";
       button.textContent = heading;
       button.addEventListener("click", () => this.#sortBy(key));
+      // A title is no part of the column's name, which is said with every cell; text beside the button would be.
+      if (words.about[key]) button.title = words.about[key];
       cell.append(button);
-      if (words.about[key]) cell.append(described(button, `about-${key}`, words.about[key]));
       row.append(cell);
     }
   }
@@ -210,13 +211,4 @@ function kept(known) {
     const sort = JSON.parse(sessionStorage.getItem(PLACE));
     return known.some(({ key }) => key === sort?.key) ? sort : null;
   } catch { return null; }
-}
-
-/** What a button's heading means: for the pointer, and read after it. */
-function described(button, id, text) {
-  const about = document.createElement("span");
-  Object.assign(about, { id, className: "sr", textContent: text });
-  button.title = text;
-  button.setAttribute("aria-describedby", id);
-  return about;
 }
