@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from workers.engine.evaluator import EVALUATORS, evaluator_from
 from workers.engine.ports import Evaluator
+from workers.messages.effects import ENDS
 
 MOST = 2000
-VERDICTS = {"complete", "converged", "rejected"}
+VERDICTS = ENDS.keys() - {"late"}
 pytestmark = pytest.mark.parametrize("name", sorted(EVALUATORS))
 kernel = st.lists(st.floats(1e-7, 10.0), min_size=1, max_size=30)
 incumbents = st.none() | st.floats(1e-7, 10.0)

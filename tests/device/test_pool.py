@@ -19,6 +19,7 @@ from tests.tvm_backend.local import lock_in
 from workers.engine.machine import Machine
 from workers.engine.ports import Candidate
 from workers.engine.space import Configuration
+from workers.messages.effects import ENDS
 from workers.tvm_backend.members import Task
 from workers.tvm_backend.remote.line import DeviceRefused, Line
 from workers.tvm_backend.remote.timing import check_timing
@@ -131,7 +132,8 @@ FAILED: list[dict[str, Any]] = [{"error": "no", "taken": value} for value in (ma
 
 def test_what_a_timer_says_of_a_program_is_taken() -> None:
     check_timing(TIMED)
-    check_timing(TIMED | {"stopped": "late", "rested": 1, "times": [0.5] * 20})
+    for stopped in ENDS:
+        check_timing(TIMED | {"stopped": stopped, "rested": 1, "times": [0.5] * 20})
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)

@@ -22,7 +22,7 @@ ENDS = {
     "rejected": "ended as hopeless",
     "late": "ended as too slow",
 }
-"""Of timings, by what the evaluator says of them."""
+"""Of timings, by why they ended: what an evaluator says of them, and "late" where no time was left. There are no others."""
 WORK = {
     "plan": "putting plans together",
     "learn": "taking in results",

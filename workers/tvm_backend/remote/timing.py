@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from workers.engine.evaluator.estimate import KEPT_RUNS
+from workers.messages.effects import ENDS
 from workers.tvm_backend.remote.line import DeviceRefused
 
 LONGEST, MOST_RUNS = 3600.0, 1 << 20
 """Seconds of anything, and runs: an order is over long before."""
-STOPPED = ("complete", "converged", "rejected", "late")
 FIGURES = ("seconds", "spread", "taken", "rested", "waited")
 
 
@@ -29,7 +29,7 @@ def _plausible(answer: Mapping[str, Any]) -> bool:
             and answer["seconds"] > 0
             and type(answer["runs"]) is int
             and 0 < answer["runs"] <= MOST_RUNS
-            and answer["stopped"] in STOPPED
+            and answer["stopped"] in ENDS
             and len(answer["times"]) <= KEPT_RUNS
             and all(map(_number, answer["times"]))
         )
