@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -125,6 +126,19 @@ def test_the_first_and_the_last_row_are_there_whatever_the_size() -> None:
     del model.graph.input[:]
     model.graph.initializer.append(constant("at", np.asarray([0, -1])))
     assert bounded_indices(model) is None
+
+
+def test_weights_are_not_decoded() -> None:
+    """They would be in memory once more."""
+    model, weights = looking_up("Gather", [2]), np.zeros(1 << 22, np.float32)
+    model.graph.initializer.append(constant("weights", weights))
+    tracemalloc.start()
+    try:
+        assert bounded_indices(model)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < weights.nbytes / 4
 
 
 def test_older_operator_sets_clip_without_clip() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
 from workers.networks.folding import fold_constants
-from workers.networks.graph import Weights, attribute, called, rewrite, told
+from workers.networks.graph import Weights, attribute, called, constants_of, rewrite, told
 from workers.networks.names import respell
 from workers.networks.nearest import is_nearest, takes_others
 from workers.networks.rewriting import half_a_pixel_off
@@ -93,7 +93,7 @@ def _refuse_sizes(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
 
 def _refuse_unwritten(model: ModelProto, shapes: Mapping[str, TensorShape]) -> None:
     """Some operators TVM computes as ONNX does once they are written otherwise, which they are outside branches alone."""
-    version, constants = opset(model), _constants(model)
+    version, constants = opset(model), constants_of(nested(model.graph))  # no two have one name
 
     def is_otherwise(node: NodeProto) -> bool:
         other = is_nearest(node) and takes_others(node, shapes, constants)
@@ -104,14 +104,6 @@ def _refuse_unwritten(model: ModelProto, shapes: Mapping[str, TensorShape]) -> N
         if found := sorted({one.op_type for one in otherwise}):
             reason = f"one of its branches holds {found[0]}, and which of them is taken depends on values"
             raise NetworkError(called(node), reason, f"export the network with {found[0]} outside of it")
-
-
-def _constants(model: ModelProto) -> dict[str, TensorProto]:
-    """Of all graphs, which have no two of one name."""
-    graphs = [*nested(model.graph)]
-    nodes = (node for graph in graphs for node in graph.node if node.op_type == "Constant")
-    written = {node.output[0]: one.t for node in nodes for one in node.attribute if one.HasField("t")}
-    return {tensor.name: tensor for graph in graphs for tensor in graph.initializer} | written
 
 
 def _is_written_otherwise(node: NodeProto, version: int) -> bool:

@@ -146,6 +146,16 @@ def makers_of(graph: GraphProto) -> dict[str, NodeProto]:
     return {name: node for node in graph.node for name in node.output}
 
 
+def constants_of(graphs: Iterable[GraphProto]) -> dict[str, TensorProto]:
+    """What is stored in these graphs, as weights or in Constant operators, by name and not decoded: it may be gigabytes."""
+    found: dict[str, TensorProto] = {}
+    for graph in graphs:
+        found |= {tensor.name: tensor for tensor in graph.initializer}
+        constants = (node for node in graph.node if node.op_type == "Constant")
+        found |= {node.output[0]: one.t for node in constants for one in node.attribute if one.HasField("t")}
+    return found
+
+
 def neighbours(graph: GraphProto) -> tuple[dict[str, NodeProto], dict[str, NodeProto]]:
     """`makers_of`; and of each name an operator that reads it, which is the only one where `uses` counts one."""
     return makers_of(graph), {name: node for node in graph.node for name in node.input}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -11,7 +10,7 @@ import numpy as np
 from onnx import GraphProto, ModelProto, NodeProto, helper, numpy_helper
 
 from workers.networks.errors import NetworkError, shown
-from workers.networks.graph import Array, Weights, attribute, replace_nodes, told
+from workers.networks.graph import Array, Weights, attribute, constants_of, replace_nodes, told
 from workers.networks.shapes import skeleton, tensor_shapes
 from workers.networks.structure import opset
 from workers.networks.subgraphs import nested
@@ -58,7 +57,7 @@ class _Bounding:
     def __init__(self, model: ModelProto) -> None:
         self._weights, self._shapes, self._count = Weights(model.graph), tensor_shapes(_undeclared(model)), 0
         self._clips = opset(model) >= CLIPS_BY_INPUTS
-        self._inner = {name: values for graph in nested(model.graph) for name, values in _constants(graph)}
+        self._constants = constants_of(nested(model.graph))
         made = Counter(name for graph in nested(model.graph) for name in _made(graph))
         self._shared = {name for name, graphs in made.items() if graphs > 1}
 
@@ -89,7 +88,7 @@ class _Bounding:
         return len(clipped)
 
     def _known(self, name: str) -> Array | None:
-        return self._weights.get(name) if name in self._weights else self._inner.get(name)
+        return np.asarray(numpy_helper.to_array(self._constants[name])) if name in self._constants else None
 
     def _bounds(self, node: NodeProto, indices: str) -> _Bounds:
         """Raises NetworkError where they are not known."""
@@ -141,14 +140,6 @@ def _undeclared(model: ModelProto) -> ModelProto:
     for value in bare.graph.output:
         value.type.tensor_type.ClearField("shape")
     return bare
-
-
-def _constants(graph: GraphProto) -> Iterator[tuple[str, Array]]:
-    """Of a graph inside of an operator too: those of the main graph are weights by now."""
-    yield from ((tensor.name, numpy_helper.to_array(tensor)) for tensor in graph.initializer)
-    for node in graph.node:
-        if node.op_type == "Constant" and (value := attribute(node, "value")) is not None:
-            yield node.output[0], numpy_helper.to_array(value)
 
 
 def _check(node: NodeProto, indices: Array, bounds: _Bounds) -> None:

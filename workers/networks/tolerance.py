@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
 
-from workers.networks.graph import HANDING_ON, Array, attribute, makers_of
+from workers.networks.graph import HANDING_ON, Array, attribute, constants_of, makers_of
 from workers.networks.halves import computes_in_halves
 from workers.networks.precision import ROUNDING, WEIGHTS_ONLY, is_quantised
 from workers.networks.shape import Dimension, TensorShape, shape_of
@@ -140,7 +140,7 @@ def tolerances(model: ModelProto) -> dict[str, Tolerance]:
     quantised = is_quantised(model)
     half = not quantised and computes_in_halves(model, shapes)
     blocks = not quantised and _has_blocks(model, shapes)
-    constants = dict(_constants(model)) if quantised else {}
+    constants = _scales(model) if quantised else {}
     makers = makers_of(model.graph)
     times = _times(model) if quantised else {}
     ranks = _ranks(model, shapes)
@@ -183,6 +183,14 @@ def _ranks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> dict[str, fr
             if isinstance(places, int) and places >= MANY:
                 found[node.output[1]] = here | {places}
     return found
+
+
+def _scales(model: ModelProto) -> dict[str, Array]:
+    """Constants that are small enough to be some."""
+    stored = constants_of([model.graph]).items()
+    return {
+        name: np.asarray(numpy_helper.to_array(tensor)) for name, tensor in stored if math.prod(tensor.dims) <= LARGEST
+    }
 
 
 def _has_blocks(model: ModelProto, shapes: Mapping[str, TensorShape]) -> bool:
@@ -296,14 +304,3 @@ def _step(name: str, makers: dict[str, NodeProto], constants: dict[str, Array]) 
         return None
     step = np.abs(constants[node.input[1]].astype(np.float64))
     return step if step.all() else None
-
-
-def _constants(model: ModelProto) -> Iterator[tuple[str, Array]]:
-    """Those small enough to be scales."""
-    stored = [(tensor.name, tensor) for tensor in model.graph.initializer]
-    stored += [
-        (n.output[0], a.t) for n in model.graph.node if n.op_type == "Constant" for a in n.attribute if a.HasField("t")
-    ]
-    for name, tensor in stored:
-        if math.prod(tensor.dims) <= LARGEST:
-            yield name, np.asarray(numpy_helper.to_array(tensor))
