@@ -20,6 +20,11 @@ def test_between_a_ratio_and_never_lies_nothing() -> None:
     assert median([[0.0, 2.0], [1.0, 2.0]]).tolist() == [0.0, 1.5]
 
 
+def test_a_share_of_0_is_a_share_as_any_other() -> None:
+    assert Interval.of([0.0, 0.4], share=True).median == 0.2
+    assert Interval.of([0.0] * 5 + [0.4] * 5, share=True) == Interval(0.2, (0.0, 0.4), 10)
+
+
 @pytest.mark.parametrize(
     ("count", "said"),
     [(1, "1.00 (n = 1)"), (4, "2.50 (n = 4)"), (5, "3.00 [1.00, 5.00]")],

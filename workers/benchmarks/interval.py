@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,24 +31,25 @@ def median(values: ArrayLike, never: Callable[[Values], Any] = lambda ends: ends
 
 @dataclass(frozen=True)
 class Interval:
-    """Median of `count` values, 0 for what never came; `bounds` are the 2.5 % and 97.5 % quantiles of the medians of resamples,
-    None where there are fewer than FEWEST values."""
+    """Median of `count` values; `bounds` are the 2.5 % and 97.5 % quantiles of the medians of resamples, None where there are
+    fewer than FEWEST values."""
 
     median: float
     bounds: tuple[float, float] | None
     count: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Interval:
-        """Of at least one value; the bootstrap is seeded."""
+    def of(cls, values: Sequence[float], share: bool = False) -> Interval:
+        """Of at least one value; the bootstrap is seeded. 0 is a ratio to what never came, unless it is a `share`."""
         found = np.asarray(values, dtype=np.float64)
-        middle, count = float(median(found)), len(found)
+        middle = partial(np.median, axis=-1) if share else median
+        centre, count = float(middle(found)), len(found)
         if count < FEWEST:
-            return cls(middle, None, count)
+            return cls(centre, None, count)
         rng = np.random.default_rng(0)
-        medians = median(found[rng.integers(0, count, (RESAMPLES, count))])
+        medians = middle(found[rng.integers(0, count, (RESAMPLES, count))])
         low, high = np.percentile(medians, [2.5, 97.5])
-        return cls(middle, (float(low), float(high)), count)
+        return cls(centre, (float(low), float(high)), count)
 
     def __str__(self) -> str:
         """The median with its bounds, or with how few values it is of."""

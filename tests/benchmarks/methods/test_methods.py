@@ -114,6 +114,8 @@ def test_how_often_an_interval_held_is_a_share_of_the_slots_it_was_told_for() ->
     assert (row["networks"]["net (curve)"]["median"], row["events"], row["holds"]) == (0.25, 100, None)
     (row,) = summary(told)
     assert (row["held"], row["foretold"]) == (840, 1000)
+    none = {**told[0], "gained_held": 0}  # which is no figure that never came
+    assert of([none, told[1]], "brought something")["networks"]["net (curve)"]["median"] == 0.125
 
 
 @pytest.mark.parametrize(

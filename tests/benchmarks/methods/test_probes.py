@@ -271,6 +271,15 @@ def test_a_figure_of_a_probe_that_no_seed_changes_decides_itself() -> None:
     assert row["holds"] == "open"
 
 
+@pytest.mark.parametrize(("name", "figure", "middle"), [("decisions", "same", 0.25), ("samplers", "agent_best", 0.0)])
+def test_a_probes_share_of_0_is_a_share_and_its_ratio_of_0_is_what_never_came(
+    name: str, figure: str, middle: float
+) -> None:
+    cells = [probed(name, seed, **{figure: value}, n=100) for seed, value in enumerate((0.0, 0.5))]
+    (row,) = (row for row in evaluated([], cells) if row["networks"])
+    assert row["networks"][f"net ({PROBES[name].kind})"]["median"] == middle
+
+
 def test_a_probe_of_older_prices_is_told_beside_another_of_newer_ones() -> None:
     """What the samplers save is not lost where explorers were asked anew after a calibration."""
     older, newer = probed("samplers", annealing_best=2.0), probed("explorers", own_paper=3.0)

@@ -28,6 +28,7 @@ from workers.benchmarks.methods.claim import NO_TARGET, OPEN, Claim, Target
 from workers.benchmarks.methods.compare import (
     Measure,
     Runs,
+    Share,
     affordable,
     decision_seconds,
     fewer,
@@ -69,14 +70,14 @@ from workers.messages.methods import BEST
 NOT_RUN = "not run"
 
 
-def probed(name: str, times: float = 1.0) -> Measure:
-    """A figure of a probe of the landscape (`probes`), so many times."""
+def probed(name: str, times: float = 1.0, ratio: bool = False) -> Measure:
+    """A figure of a probe of the landscape (`probes`), so many times; of a `ratio` 0 is what never came."""
 
     def measure(base: Cell, arm: Cell) -> list[float]:
         found = arm["probe"].get(name)
         return [] if found is None or not math.isfinite(found) else [times * found]
 
-    return measure
+    return measure if ratio else Share(measure)
 
 
 def asked(name: str = "n") -> Callable[[Cell, Cell], int]:
@@ -218,7 +219,7 @@ CLAIMS = (
     # There, too, the parts are too small: often a first plan has one that is as good.
     *(
         Claim("Chameleon 4.2, Fig. 7b", f"the same in every tiling of the largest operators, synthetic speeds, {words}, "
-              f"{numbers}", reported, "samplers", "samplers", probed(f"{explorer}_{kind}"), (SPACE,), median=median)
+              f"{numbers}", reported, "samplers", "samplers", probed(f"{explorer}_{kind}", ratio=True), (SPACE,), median=median)
         for explorer, words, reported, median in (("annealing", "annealing", "1.98x", 1.98), ("agent", "PPO", "2.33x", 2.33))
         for kind, numbers in (("paper", "as the paper has it"), ("best", f"of {POOL:g} plans the best of each cluster"))
     ),
@@ -301,7 +302,8 @@ def _row(claim: Claim, groups: Groups) -> dict[str, Any]:
         if kind in claim.kinds and {claim.arm, claim.base} <= arms.keys()
     }
     found = {name: ratios(base, arm, claim.measure) for name, (base, arm) in pairs.items()}
-    networks = {name: Interval.of(values) for name, values in found.items() if values}
+    share = isinstance(claim.measure, Share)
+    networks = {name: Interval.of(values, share) for name, values in found.items() if values}
     events = None
     if claim.events is not None:
         each = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,16 @@ OTHER_TERMS = (
 
 Runs = dict[int, Cell]
 Measure = Callable[[Cell, Cell], list[float]]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A measure of which 0 is a figure as any other. Of other measures it is a ratio to what never came."""
+
+    measure: Measure
+
+    def __call__(self, base: Cell, arm: Cell) -> list[float]:
+        return self.measure(base, arm)
 
 
 def grouped(cells: Sequence[Cell]) -> dict[tuple[str, str], dict[str, Runs]]:
@@ -168,6 +179,7 @@ def gained(base: Cell, arm: Cell) -> list[float]:
     return [points[0][1] / points[-1][1]] if points else []
 
 
+@Share
 def not_scheduling(base: Cell, arm: Cell) -> list[float]:
     """Share of the clock of `arm` that no decision took."""
     return [1 - arm["spent"].get("decision", 0.0) / arm["seconds"]] if arm["seconds"] else []
@@ -178,6 +190,7 @@ def decision_seconds(base: Cell, arm: Cell) -> list[float]:
     return [arm["spent"].get("decision", 0.0) / arm["slots"]] if arm.get("slots") else []
 
 
+@Share
 def searching(base: Cell, arm: Cell) -> list[float]:
     """Share of the clock of `arm` that went into search."""
     return [arm["spent"].get("search", 0.0) / arm["seconds"]] if arm["seconds"] else []
@@ -201,11 +214,13 @@ def foretold(base: Cell, arm: Cell) -> int:
     return int(arm.get("foretold", 0))
 
 
+@Share
 def held(base: Cell, arm: Cell) -> list[float]:
     """Share of the slots of `arm` that ended where it was told before with a chance of `messages.foretold.CHANCE`."""
     return [arm["held"] / arm["foretold"]] if arm.get("foretold") else []
 
 
+@Share
 def without_width(base: Cell, arm: Cell) -> list[float]:
     """Share of the slots that `held` is of, of which it was told that they would bring nothing."""
     return [arm["without_width"] / arm["foretold"]] if arm.get("foretold") and "without_width" in arm else []
@@ -216,6 +231,7 @@ def gaining(base: Cell, arm: Cell) -> int:
     return int(arm.get("gained", 0))
 
 
+@Share
 def held_of_gaining(base: Cell, arm: Cell) -> list[float]:
     """Share of those that ended where it was told before."""
     return [arm["gained_held"] / arm["gained"]] if arm.get("gained") else []
