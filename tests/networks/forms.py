@@ -247,6 +247,18 @@ def attention_with_a_past() -> ModelProto:
     return model_of(nodes, {"x": [1, 2, 4, 8]}, {"y": [1, 2, 4, 8]}, past, 23)
 
 
+def attention_behind_groups() -> ModelProto:
+    """As in the middle of a diffusion network: of what is normalised by groups ONNX tells no size."""
+    nodes = [
+        helper.make_node("GroupNormalization", ["x", "s", "b"], ["n"], num_groups=2),
+        helper.make_node("Reshape", ["n", "sizes"], ["r"]),
+        helper.make_node("Transpose", ["r"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("Attention", ["t", "t", "t"], ["y"], q_num_heads=2, kv_num_heads=2),
+    ]
+    weights = [constant("s", drawn(8)), constant("b", drawn(8, seed=1)), constant("sizes", integers(1, 8, 30))]
+    return model_of(nodes, {"x": [1, 8, 5, 6]}, {"y": None}, weights, 23)
+
+
 def windowed(kind: str) -> ModelProto:
     """x under a window whose attributes are all left out."""
     nodes = [helper.make_node(kind, ["k"], ["w"]), helper.make_node("Mul", ["x", "w"], ["y"])]
@@ -341,6 +353,7 @@ DEFINED: dict[str, Callable[[], ModelProto]] = {
     "Celu": lambda: one("Celu", IMAGE, 12, alpha=1.5),
     "Attention": attention,
     "Attention with a past": attention_with_a_past,
+    "Attention behind groups": attention_behind_groups,
     "Swish": lambda: one("Swish", IMAGE, 24, alpha=1.5),
 }
 

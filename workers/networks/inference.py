@@ -36,10 +36,11 @@ _FOLLOWED = frozenset(
 _MOST_FOLLOWED = 20_000
 _RESIZING = ("Resize", "Upsample")
 LIKE_FIRST = frozenset(
-    "BiasGelu FastGelu Gelu LayerNormalization MeanVarianceNormalization SkipLayerNormalization".split()
+    "BiasGelu FastGelu Gelu GroupNormalization LayerNormalization MeanVarianceNormalization SkipLayerNormalization".split()
 )
 """Operators that TVM imports and whose result is as their first input, of which ONNX has no schema in every operator set: ONNX
-Runtime's own, a Gelu before 20 and a LayerNormalization before 17; that of a MeanVarianceNormalization tells no size."""
+Runtime's own, a Gelu before 20 and a LayerNormalization before 17; those of a GroupNormalization and a
+MeanVarianceNormalization tell no size."""
 
 
 def _as_it_is(node: NodeProto) -> Sequence[NodeProto]:

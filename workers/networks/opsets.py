@@ -123,9 +123,13 @@ def _written_out(bare: ModelProto, kinds: Sequence[str]) -> ModelProto:
     for node in every(bare.graph.node):
         if node.op_type in kinds and node.domain in STANDARD:
             _with_defaults(node, opset(bare))
+    # Of some, and of all behind them, onnx alone finds no type.
+    known = {"": int(TensorProto.FLOAT), **{name: shape.dtype for name, shape in tensor_shapes(bare).items()}}
+    have = {value.name for value in (*bare.graph.value_info, *bare.graph.input, *bare.graph.output)}
+    bare.graph.value_info.extend(
+        helper.make_tensor_value_info(name, kind, None) for name, kind in known.items() if kind and name not in have
+    )
     typed = shape_inference.infer_shapes(bare)
-    known = [("", TensorProto.FLOAT), *((tensor.name, tensor.data_type) for tensor in typed.graph.initializer)]
-    typed.graph.value_info.extend(helper.make_tensor_value_info(name, kind, None) for name, kind in known)
     return inliner.inline_selected_functions(typed, [("", kind) for kind in kinds], inline_schema_functions=True)
 
 
