@@ -354,6 +354,7 @@ DEFINED: dict[str, Callable[[], ModelProto]] = {
     "Attention": attention,
     "Attention with a past": attention_with_a_past,
     "Attention behind groups": attention_behind_groups,
+    "Unsqueeze of one axis": lambda: one("Unsqueeze", IMAGE, 17, np.asarray(-2)),
     "Swish": lambda: one("Swish", IMAGE, 24, alpha=1.5),
 }
 

@@ -16,6 +16,7 @@ from workers.networks.activations import (
     softpluses_by_one_exponential,
 )
 from workers.networks.attention import keys_in_whole_vectors
+from workers.networks.axes import squeezed_axes_from_the_front, unsqueezed_axes_in_lists
 from workers.networks.branches import chosen_branches
 from workers.networks.broadcasting import constants_to_full_rank
 from workers.networks.check import load
@@ -62,7 +63,6 @@ from workers.networks.rewriting import (
     regions_half_a_pixel_off,
     scalar_depths,
     sort_topk,
-    squeezed_axes_from_the_front,
     sums_to_additions,
 )
 from workers.networks.scattering import scattered_by_places
@@ -149,6 +149,7 @@ PASSES: tuple[Pass, ...] = (
     # The sizes of a Reshape are constant where those of its result are known.
     refuse_unfixed_inputs,
     squeezed_axes_from_the_front,
+    unsqueezed_axes_in_lists,
     shuffles_with_channels_last,
     constants_to_full_rank,
     bounded_indices,

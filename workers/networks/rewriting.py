@@ -341,23 +341,6 @@ def _relus(node: NodeProto, upper: float, weights: Weights) -> list[NodeProto]:
     ]
 
 
-def squeezed_axes_from_the_front(model: ModelProto) -> str | None:
-    """Squeezes name their axes from the front: where one is counted from behind TVM's conversion of layouts runs out of memory,
-    and the convolutions of a network would stay in a layout that takes four times as long."""
-    if "Squeeze" not in operator_types(model):
-        return None
-    weights, shapes = Weights(model.graph), tensor_shapes(model)
-    counted = 0
-    for node in model.graph.node:
-        shape = shapes.get(node.input[0]) if node.op_type == "Squeeze" else None
-        name = node.input[1] if len(node.input) > 1 else ""
-        if shape is None or shape.dims is None or name not in weights or not (weights.get(name) < 0).any():
-            continue
-        node.input[1] = weights.put(f"{node.output[0]}__axes", weights.get(name) % len(shape.dims))
-        counted += 1
-    return told(counted, "Squeeze names its axes from the front", "Squeezes name their axes from the front")
-
-
 def fix_reshapes(model: ModelProto) -> str | None:
     """Reshape and Flatten get the numbers of their static result instead of 0, -1 or an axis."""
     if opset(model) < 5:
