@@ -5,11 +5,12 @@ import time
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 
 from tests.networks.forms import branched
-from tests.zoo import ZOO, model_of, squeezenet, tiny, tiny_residual
+from tests.zoo import ZOO, constant, model_of, squeezenet, tiny, tiny_residual
 from workers.networks.check import load
 from workers.networks.errors import NetworkError
 from workers.networks.examples import example
@@ -75,6 +76,27 @@ def test_shapes_that_do_not_fit_are_refused_by_name(zoo_cache: Path, shapes: dic
 
 def test_what_branches_make_has_a_size_that_nobody_wrote_down() -> None:
     assert tensor_shapes(branched("Neg", [2, 3], None))["y"].static == (2, 3)
+
+
+def test_the_side_of_a_square_that_a_root_tells_is_known() -> None:
+    """As PyTorch's older exporter writes the patches of a picture."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["patches"], start=1, end=2),
+        helper.make_node("Cast", ["patches"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Pow", ["real", "half"], ["root"]),
+        helper.make_node("Cast", ["root"], ["side"], to=TensorProto.INT64),
+        helper.make_node("Concat", ["one", "side", "side", "last"], ["sizes"], axis=0),
+        helper.make_node("Reshape", ["x", "sizes"], ["y"]),
+    ]
+    weights = [constant("half", np.float32(0.5)), constant("one", np.asarray([1])), constant("last", np.asarray([8]))]
+    assert tensor_shapes(model_of(nodes, {"x": [1, 49, 8]}, {"y": None}, weights))["y"].static == (1, 7, 7, 8)
+
+
+def test_a_sum_that_is_normalised_has_a_size_too() -> None:
+    node = helper.make_node("SkipLayerNormalization", ["x", "x", "g"], ["n", "", "", "y"], domain="com.microsoft")
+    model = model_of([node], {"x": [2, 3, 8]}, {"n": None, "y": None}, [constant("g", np.ones(8, np.float32))])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    assert [tensor_shapes(model)[name].static for name in "ny"] == [(2, 3, 8)] * 2
 
 
 def test_an_input_without_elements_is_refused_at_once() -> None:

@@ -31,7 +31,7 @@ Written = Callable[[NodeProto], Sequence[NodeProto]]
 # What these make is as small as their outputs; others (a convolution with huge pads and strides) hide large ones.
 _FOLLOWED = frozenset(
     "Abs Add And Cast Ceil Concat Constant ConstantOfShape Div Equal Expand Flatten Floor Gather Greater Identity Less "
-    "Max Min Mod Mul Neg NonZero Not Or Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
+    "Max Min Mod Mul Neg NonZero Not Or Pow Range ReduceProd Reshape Slice Sqrt Squeeze Sub Transpose Unsqueeze Where".split()
 )
 _MOST_FOLLOWED = 20_000
 _RESIZING = ("Resize", "Upsample")
@@ -143,12 +143,12 @@ class Inference:
         return {node.output[0]: TensorShape(kind, read[0].dims)}
 
     def _like_first(self, node: NodeProto) -> dict[str, TensorShape]:
-        """Its first input's shape, where no other has more axes."""
+        """Its first input's shape, where no other has more axes; so is the sum that is normalised, the fourth output."""
         read = [self.shapes.get(name) for name in node.input if name]
         ranks = [len(shape.dims) for shape in read if shape is not None and shape.dims is not None]
         if not read or read[0] is None or len(ranks) < len(read) or max(ranks) > ranks[0]:
             return {}
-        return {node.output[0]: read[0]}
+        return dict.fromkeys((node.output[0], *node.output[3:]), read[0])
 
     def _schema(self, node: NodeProto) -> Any:
         domain = node.domain if node.domain != "ai.onnx" else ""
