@@ -10,12 +10,12 @@ import pytest
 from onnx import ModelProto, helper
 
 from tests.networks.forms import drawn
-from tests.networks.test_attention import HEADS, KEYS, attending, causal, masked
+from tests.networks.test_attention import HEADS, KEYS, attending, causal, hidden, masked
 from tests.networks.test_clean import failing, outputs, same
 from tests.zoo import constant, model_of
 from workers.networks.clean import clean
 from workers.networks.graph import operator_types
-from workers.networks.guards import guards_without_cause
+from workers.networks.guards import guards_behind_products, guards_without_cause
 
 LEFT_OUT = "1 choice of what is always the same was made"
 
@@ -107,3 +107,48 @@ def test_a_choice_that_spreads_or_depends_stays(condition: Any) -> None:
     nodes = [helper.make_node("Where", ["c", "x", "x"], ["w"]), helper.make_node("Relu", ["w"], ["y"])]
     model = model_of(nodes, {"x": [2, 3]}, {"y": None}, [constant("c", condition)])
     assert guards_without_cause(model) is None
+
+
+def by_mask(model: ModelProto) -> ModelProto:
+    """The same asked of the mask, as ONNX defines an Attention."""
+    guard = [
+        helper.make_node("ReduceMax", ["c0"], ["most"], axes=[-1], keepdims=1),
+        helper.make_node("Equal", ["most", "lowest"], ["n"]),
+    ]
+    nodes = [one for node in model.graph.node for one in (guard if node.op_type == "IsNaN" else [node])]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    model.graph.initializer.append(constant("lowest", np.float32(-np.inf)))
+    return model
+
+
+@pytest.mark.parametrize("form", [guarded, lambda model: by_mask(guarded(model))], ids=["number", "mask"])
+def test_rows_that_an_input_masks_whole_are_zeros_behind_the_product(form: Any) -> None:
+    """The Softmax has its keys in whole vectors then."""
+    model = form(masked(1, HEADS, KEYS, KEYS))
+    wanted = hidden(model)
+    assert np.isfinite(wanted).all()
+    result, report = clean(deepcopy(model), {}, failing)
+    assert "1 attention has zeros for what is masked whole behind its product" in report
+    assert "1 attention was given whole vectors of keys" in report
+    assert [node.op_type for node in result.graph.node][-2:] == ["Where", "Relu"]
+    for found, one in zip(hidden(result), wanted, strict=True):
+        np.testing.assert_allclose(found, one, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda graph: graph.initializer.append(constant("zero", np.float32(1))) or graph.initializer.pop(-2),
+        lambda graph: graph.output.append(helper.make_tensor_value_info("g", 1, None)),
+        lambda graph: graph.node[-5].attribute[0].CopyFrom(helper.make_attribute("axis", 2)),
+        lambda graph: graph.node[-4].input.__setitem__(0, "s0"),
+    ],
+    ids=["ones", "an output", "by query", "of the scores"],
+)
+def test_what_is_no_row_of_zeros_stays(change: Any) -> None:
+    model = guarded(masked(1, HEADS, KEYS, KEYS))
+    nodes = [node.op_type for node in model.graph.node]
+    assert nodes[-5:] == ["Softmax", "IsNaN", "Where", "MatMul", "Relu"]
+    change(model.graph)
+    assert guards_behind_products(model) is None

@@ -9,6 +9,7 @@ import pytest
 from onnx import helper
 
 from tests.networks.test_attention import FORMS, HEADS, KEYS, WIDTH, masked
+from tests.networks.test_guards import guarded
 from tests.tvm_backend.local import reference
 from tests.tvm_backend.test_configurations import compiled
 from tests.zoo import constant
@@ -27,23 +28,25 @@ def test_what_is_compiled_weighs_no_key_that_was_added(form: str, tmp_path: Path
         np.testing.assert_allclose(one.run(best, x), wanted, rtol=1e-4, atol=1e-4)
 
 
-def test_a_mask_that_is_computed_hides_what_it_hid(tmp_path: Path) -> None:
-    """The first head's queries see the same keys, about half of them, and the second's fewer and fewer."""
+@pytest.mark.parametrize("whole", [False, True], ids=["some are seen", "zeros where none is"])
+def test_a_mask_that_is_computed_hides_what_it_hid(whole: bool, tmp_path: Path) -> None:
+    """The first head's queries see the same keys, about half of them, and the second's fewer and fewer, at last none."""
     model = masked(1, HEADS, KEYS, KEYS)
+    model = guarded(model) if whole else model
     graph = model.graph
     made = [
         helper.make_node("ReduceSum", ["x", "last"], ["sums"], keepdims=1),
         helper.make_node("Transpose", ["sums"], ["turned"], perm=[0, 1, 3, 2]),
         helper.make_node("Sub", ["turned", "limits"], ["over"]),
-        helper.make_node("Greater", ["over", "zero"], ["seen"]),
-        helper.make_node("Where", ["seen", "zero", "lowest"], ["m"]),
+        helper.make_node("Greater", ["over", "none"], ["seen"]),
+        helper.make_node("Where", ["seen", "none", "lowest"], ["m"]),
     ]
     nodes = [*made, *graph.node]
     del graph.node[:], graph.input[1:]
     graph.node.extend(nodes)
     limits = np.zeros((1, HEADS, KEYS, 1), np.float32)
-    limits[:, 1] = np.linspace(-5, 2, KEYS, dtype=np.float32)[:, None]
-    values = {"last": np.asarray([-1]), "zero": np.float32(0), "lowest": np.float32(-np.inf), "limits": limits}
+    limits[:, 1] = np.linspace(-5, 50 if whole else 2, KEYS, dtype=np.float32)[:, None]
+    values = {"last": np.asarray([-1]), "none": np.float32(0), "lowest": np.float32(-np.inf), "limits": limits}
     graph.initializer.extend(constant(name, value) for name, value in values.items())
     one = compiled(model, tmp_path)
     assert any(size == 32 for workload in one.workloads for size in _columns(workload))

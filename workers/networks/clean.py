@@ -28,7 +28,7 @@ from workers.networks.extremes import extremes_within, infinite_extremes
 from workers.networks.folding import batch_norms_to_products, fold_batch_norms, fold_constants
 from workers.networks.graph import operator_types, prune, told
 from workers.networks.group_normalizations import groups_by_channels
-from workers.networks.guards import guards_without_cause
+from workers.networks.guards import guards_behind_products, guards_without_cause
 from workers.networks.halves import halves_to_singles
 from workers.networks.indices import bounded_indices
 from workers.networks.layer_normalizations import layer_normalizations_put_together
@@ -96,6 +96,7 @@ PASSES: tuple[Pass, ...] = (
     lengths_to_quotients,
     fold_constants,
     guards_without_cause,
+    guards_behind_products,
     refuse_unmade_outputs,
     drop_empty_resize_inputs,
     quantization_to_arithmetic,

@@ -13,6 +13,7 @@ from onnx import ModelProto, NodeProto
 
 from workers.networks.graph import (
     Array,
+    Parts,
     Weights,
     attribute,
     live,
@@ -20,7 +21,9 @@ from workers.networks.graph import (
     operator_types,
     rename,
     replace_nodes,
+    rewrite_ends,
     told,
+    uses,
 )
 from workers.networks.shape import TensorShape, sizes_of
 from workers.networks.shapes import tensor_shapes
@@ -51,6 +54,39 @@ def guards_without_cause(model: ModelProto) -> str | None:
     )
 
 
+def guards_behind_products(model: ModelProto) -> str | None:
+    """Zeros in place of whole rows of a Softmax become zeros in place of those of what they weigh, as part of the product's
+    program: a Softmax with a choice behind it takes twice its time."""
+    if not operator_types(model) >= {"MatMul", "Softmax", "Where"}:
+        return None
+    graph, weights, shapes, readers = model.graph, Weights(model.graph), tensor_shapes(model), uses(model)
+    makers = makers_of(graph)
+
+    def behind(product: NodeProto) -> list[NodeProto]:
+        where = makers.get(product.input[0]) if product.op_type == "MatMul" else None
+        if where is None or where.op_type != "Where" or readers[where.output[0]] != 1:
+            return []
+        condition, zero, shares = where.input
+        alone = zero in weights and weights.get(zero).size == 1 and not weights.get(zero).any()
+        sizes = sizes_of(shapes, shares)
+        if not alone or not _goes_by_row(shares, makers, shapes) or sizes != sizes_of(shapes, where.output[0]):
+            return []
+        whole = _asks_for_nan(condition, shares, makers)
+        if len(sizes_of(shapes, product.input[1])) < 2 or not (whole or sizes_of(shapes, condition)[-1:] == (1,)):
+            return []
+        parts = Parts(product.output[0], weights)
+        weighed = parts.add("MatMul", "weighed", shares, product.input[1])
+        asked = parts.add("IsNaN", "masked", weighed) if whole else condition
+        parts.add("Where", "kept", asked, zero, weighed)
+        return parts.all()
+
+    return told(
+        rewrite_ends(graph, behind),
+        "attention has zeros for what is masked whole behind its product",
+        "attentions have zeros for what is masked whole behind their products",
+    )
+
+
 def _chosen(
     where: NodeProto, makers: Mapping[str, NodeProto], weights: Weights, shapes: Mapping[str, TensorShape]
 ) -> str:
@@ -59,13 +95,24 @@ def _chosen(
     if condition in weights:
         asked = weights.get(condition)
         return str(met if asked.all() else "" if asked.any() else other)
-    asking, shares = makers.get(condition), makers.get(other)
-    if asking is None or asking.op_type != "IsNaN" or asking.input[0] != other:
+    shares = makers.get(other)
+    if shares is None or shares.op_type != "Softmax" or not _asks_for_nan(condition, other, makers):
         return ""
-    if shares is None or shares.op_type != "Softmax":
-        return ""
-    last = attribute(shares, "axis", -1) in (-1, len(sizes_of(shapes, other)) - 1)
-    return str(other) if _finite(shares.input[0], last, makers, weights) else ""
+    by_row = _goes_by_row(other, makers, shapes)
+    return str(other) if _finite(shares.input[0], by_row, makers, weights) else ""
+
+
+def _asks_for_nan(condition: str, asked: str, makers: Mapping[str, NodeProto]) -> bool:
+    asking = makers.get(condition)
+    return asking is not None and asking.op_type == "IsNaN" and asking.input[0] == asked
+
+
+def _goes_by_row(name: str, makers: Mapping[str, NodeProto], shapes: Mapping[str, TensorShape]) -> bool:
+    """Whether a Softmax along the last axis made it."""
+    made = makers.get(name)
+    if made is None or made.op_type != "Softmax":
+        return False
+    return attribute(made, "axis", -1) in (-1, len(sizes_of(shapes, name)) - 1)
 
 
 def _finite(scores: str, by_row: bool, makers: Mapping[str, NodeProto], weights: Weights) -> bool:
