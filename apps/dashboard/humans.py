@@ -41,7 +41,7 @@ def _unit(seconds: float) -> tuple[float, str]:
 
 
 def latency(seconds: float | None, spread: float | None = None) -> str:
-    """2.78 ms, or 2.78 ms ± 0.03."""
+    """2.78 ms, or 2.78 ms ± 0.03: the spread to the place of the latency's last digit, or of its own first one."""
     if not _number(seconds):
         return NONE
     size, name = _unit(seconds)
@@ -49,7 +49,7 @@ def latency(seconds: float | None, spread: float | None = None) -> str:
     if not spread:
         return f"{shown} {name}"
     apart = spread / size
-    places = max(len(shown.partition(".")[2]), 2, min(MOST_PLACES, math.ceil(-math.log10(apart))))
+    places = max(len(shown.partition(".")[2]), min(MOST_PLACES, math.ceil(-math.log10(apart))))
     return f"{shown} {name} ± {apart:.{places}f}"
 
 

@@ -21,13 +21,14 @@ export function unitOf(seconds) {
   return UNITS.find(([size]) => Math.abs(seconds) >= size * 0.9995) || UNITS[3];
 }
 
+/** The spread to the place of the latency's last digit, or of its own first one. */
 export function latency(seconds, spread = 0) {
   if (!Number.isFinite(seconds)) return NONE;
   const [size, name] = unitOf(seconds);
   const shown = significant(seconds / size);
   if (!spread) return `${shown} ${name}`;
   const apart = spread / size;
-  const places = Math.max((shown.split(".")[1] || "").length, 2, Math.min(MOST_PLACES, Math.ceil(-Math.log10(apart))));
+  const places = Math.max((shown.split(".")[1] || "").length, Math.min(MOST_PLACES, Math.ceil(-Math.log10(apart))));
   return `${shown} ${name} ± ${apart.toFixed(places)}`;
 }
 

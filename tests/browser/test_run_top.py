@@ -196,7 +196,7 @@ def test_a_busy_machine_is_named_beside_the_latency_and_another_library_is_one_c
     site.tell("events", run=run, told=[{**whole, "latency": latency, "error": ""}])
     site.tell("library", run=run)
     open_run(browser, site, run)
-    until(lambda: "2.00 x faster than ONNX Runtime (10.0 ms ± 1.00)" in part(browser, "gains"))
+    until(lambda: "2.00 x faster than ONNX Runtime (10.0 ms ± 1.0)" in part(browser, "gains"))
     assert "20.0 x faster than TVM untuned\n" in part(browser, "gains") + "\n"
     busy = browser.find_element("css selector", "#busy")
     assert busy.text.startswith("The machine was busy when this was timed.")

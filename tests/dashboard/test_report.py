@@ -131,7 +131,7 @@ def test_a_report_says_whether_the_outputs_were_checked(site: Site) -> None:
 def test_the_headline_is_the_library_while_nothing_better_was_found(site: Site) -> None:
     run, held, told = tuned(site)
     text = file_of(run)
-    assert re.search(r'class="big">24.0 ms ± 0.10 <small class="soft">end to end, verified<', text)
+    assert re.search(r'class="big">24.0 ms ± 0.1 <small class="soft">end to end, verified<', text)
     assert "sum of operators; end to end is 1.00 x that</dt><dd>24.0 ms" in text
     assert "than ONNX Runtime</dt><dd>2.00 x faster" in text
     services.write(held, [told.batch(2e-3, operator=1)])  # 8 + 2 x 2 ms
