@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from apps.dashboard.figures import Headline
 
-SPREAD = 0.1
-"""Of a latency: runs of a machine that does nothing else differ less."""
 DISTANCE = 2.0
 """Times the sum of its operators that a network takes at most, as a rule."""
 
@@ -13,9 +11,7 @@ DISTANCE = 2.0
 def busy(first: Headline) -> str:
     """What is said beside the latency end to end; empty where nothing speaks against it. A large distance alone may be the
     network's own: of small operators much is left between them."""
-    if not first.whole or not first.seconds:
-        return ""
-    if first.spread > SPREAD * first.seconds:
+    if first.unsteady:
         return "The machine was busy when this was timed"
     if first.distance and first.distance > DISTANCE:
         return "The machine may have been busy when this was timed"

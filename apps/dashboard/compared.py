@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from django.db.models import Count, Q
 
 from apps.dashboard import humans, run_curves, words
-from apps.dashboard.figures import budget, library
+from apps.dashboard.figures import Library, budget, library
 from apps.dashboard.plot import Curve, Plot, apart, monotone, stepped
 from apps.dashboard.streams import as_csv
 from apps.tuning.methods import titled
@@ -75,21 +75,26 @@ class Line:
     @property
     def whole(self) -> float | None:
         """Seconds end to end: the median of those of its runs that had a library by where the line ends, by the last one."""
-        return _middle(seconds for seconds, _ in self._timed)
+        return _middle(found.seconds for found, _ in self._timed)
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether the machine did something else while one of these libraries was timed."""
+        return any(found.unsteady for found, _ in self._timed)
 
     @property
     def over_onnxruntime(self) -> float | None:
         """How many times faster that is: the median; None where one of them was not compared."""
-        ratios = [baseline / seconds for seconds, baseline in self._timed if baseline]
+        ratios = [baseline / found.seconds for found, baseline in self._timed if baseline]
         return _middle(ratios) if len(ratios) == len(self._timed) else None
 
     @property
-    def _timed(self) -> list[tuple[float, float | None]]:
-        """(seconds end to end, ONNX Runtime's) of its runs that had a library."""
+    def _timed(self) -> list[tuple[Library, float | None]]:
+        """(the library, ONNX Runtime's seconds) of its runs that had a library."""
         told = [
             (library(run, self.clock), {line["name"]: line["seconds"] for line in run.baselines}) for run in self.runs
         ]
-        return [(found.seconds, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found]
+        return [(found, theirs.get(ONNX_RUNTIME)) for found, theirs in told if found]
 
     @property
     def changes(self) -> list[Point]:

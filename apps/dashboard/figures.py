@@ -22,6 +22,8 @@ from workers.messages.baselines import ONNX_RUNTIME, UNTUNED
 from workers.messages.effects import Effect, effects_of
 
 SPARK = 48
+UNSTEADY = 0.1
+"""Of a latency: runs of a machine that does nothing else differ less."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,11 @@ class Library:
     seconds: float
     spread: float
     sum: float | None
+
+    @property
+    def unsteady(self) -> bool:
+        """Whether the machine did something else meanwhile."""
+        return self.spread > UNSTEADY * self.seconds
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,11 @@ class Headline:
     whole: bool
     sum: float | None
     library: Library | None
+
+    @property
+    def unsteady(self) -> bool:
+        """Of the library, where it is told first."""
+        return self.whole and self.library is not None and self.library.unsteady
 
     @property
     def distance(self) -> float | None:
@@ -97,6 +109,7 @@ class Row:
     eta: float | None
     latency: float | None
     spread: float
+    unsteady: bool
     of_sum: bool
     operators_alone: bool
     over_untuned: float | None
@@ -159,6 +172,7 @@ def _row(run: TuningRun, curve: list[tuple[float, float]], dynamic: Any, wait: W
         eta=eta(run) if run.job.state == State.RUNNING else None,
         latency=first.seconds,
         spread=first.spread,
+        unsteady=first.unsteady,
         of_sum=not first.whole,
         operators_alone=first.library is None,
         over_untuned=first.over(theirs.get(UNTUNED)),

@@ -60,6 +60,12 @@ def test_a_library_that_was_timed_on_a_busy_machine_is_told_as_that_and_compiled
     again = "Compile the best again</button>"
     assert (beside[1].count(again), page.count(again)) == ((1, 2) if said else (0, 0))
     assert (BUSY in report_of(ada, run), PERHAPS in report_of(ada, run)) == (said == BUSY, said == PERHAPS)
+    for lists in (
+        reverse("home"),
+        reverse("network", args=[run.network_id]),
+        reverse("compared", args=[run.network_id]),
+    ):
+        assert ada.get(lists).content.decode().count(">on a busy machine<") == (said == BUSY)
 
 
 def test_another_library_is_not_asked_for_twice(site: Site, ada: Client) -> None:
