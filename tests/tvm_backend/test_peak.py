@@ -38,3 +38,16 @@ def test_a_ceiling_is_measured_from_registers(processor: str) -> None:
 @pytest.mark.mutation
 def test_vectors_wider_than_registers_are_noticed() -> None:
     assert in_memory("haswell", 16) > 8
+
+
+def test_a_timing_is_shorter_than_what_a_scheduler_gives_a_program_at_a_time() -> None:
+    """Longer ones are never left alone where programs wait for the cores: slices are three milliseconds, or few more."""
+    target()
+    import tvm
+
+    from workers.tvm_backend.hardware import vector_lanes
+    from workers.tvm_backend.peak import STEPS, accumulators, arithmetic_peak
+
+    here = tvm.target.Target(target())
+    work = 2.0 * accumulators(here) * vector_lanes(here) * STEPS
+    assert work / arithmetic_peak(here, 1) < 1.5e-3

@@ -19,14 +19,16 @@ from workers.tvm_backend.hardware import last_caches, vector_lanes, vector_regis
 FEW, MANY = 12, 24
 """Vectors of sums, with 16 and with 32 registers, which hold two factors too: as many as latency x issue width asks for at
 least, which are 8 or 10 on x86 and 16 on ARM's servers."""
-STEPS = 1 << 20
+STEPS = 1 << 17
+"""Of each timing, about half a millisecond: with eight programs waiting for two cores one of 5 ms was never left alone, and
+the peak of 340 GFLOPS came out as 60 to 130."""
 COPIED = 1 << 25
 """float32, 128 MiB each way, at least: together twice what all caches hold."""
 TRIES, REST = 8, 0.05
 """Where virtual cores are put on halves of one core they stay there while both are at work, and half is what they can do (one
 start in eight on a busy host): so many times they rest for so many seconds, and may be put elsewhere."""
-REPEATS = 40
-"""Timings of each ceiling, as many after every rest."""
+SUMMED, COPIES = 320, 40
+"""Timings of arithmetic and of copying, as many after every rest."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,26 @@ class Peak:
 
 
 def measure_peak(target: dict[str, Any], threads: int) -> Peak:
-    """Best of `REPEATS` for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 3 s."""
-    device, compiled_for = tvm.cpu(), tvm.target.Target(target)
-    lanes, held = vector_lanes(compiled_for), accumulators(compiled_for)
-    arithmetic = tvm.tirx.build(_arithmetic(threads, lanes, held), target=compiled_for)
-    factors = tvm.runtime.tensor(np.full(lanes, 0.999, "float32"), device)
-    sums = tvm.runtime.empty((threads, held * lanes), "float32", device)
-    fastest = _fastest(arithmetic, factors, sums)
+    """The best of many timings for both: a ceiling is what the machine can do when nobody disturbs it. Takes about 3 s."""
+    compiled_for = tvm.target.Target(target)
+    return Peak(arithmetic_peak(compiled_for, threads), _bandwidth(compiled_for, threads))
+
+
+def arithmetic_peak(target: tvm.target.Target, threads: int) -> float:
+    """FLOP/s."""
+    lanes, held = vector_lanes(target), accumulators(target)
+    program = tvm.tirx.build(_arithmetic(threads, lanes, held), target=target)
+    factors = tvm.runtime.tensor(np.full(lanes, 0.999, "float32"), tvm.cpu())
+    sums = tvm.runtime.empty((threads, held * lanes), "float32", tvm.cpu())
+    return 2.0 * threads * held * lanes * STEPS / _fastest(program, SUMMED, factors, sums)
+
+
+def _bandwidth(target: tvm.target.Target, threads: int) -> float:
+    """Bytes/s."""
     count = max(COPIED, last_caches() // 4)
-    copy = tvm.tirx.build(_copy(threads, lanes, count), target=compiled_for)
-    source, sink = (tvm.runtime.tensor(np.ones(count, "float32"), device) for _ in range(2))
-    copied = _fastest(copy, source, sink)
-    return Peak(2.0 * threads * held * lanes * STEPS / fastest, 8.0 * count / copied)
+    program = tvm.tirx.build(_copy(threads, vector_lanes(target), count), target=target)
+    source, sink = (tvm.runtime.tensor(np.ones(count, "float32"), tvm.cpu()) for _ in range(2))
+    return 8.0 * count / _fastest(program, COPIES, source, sink)
 
 
 def accumulators(target: tvm.target.Target) -> int:
@@ -66,8 +76,8 @@ def peak_alone(target: dict[str, Any], threads: int, turn: AbstractContextManage
         return asdict(measure_peak(target, threads))
 
 
-def _fastest(program: tvm.runtime.Module, *arguments: Any) -> float:
-    timed = program.time_evaluator("main", tvm.cpu(), number=1, repeat=REPEATS // TRIES)
+def _fastest(program: tvm.runtime.Module, timings: int, *arguments: Any) -> float:
+    timed = program.time_evaluator("main", tvm.cpu(), number=1, repeat=timings // TRIES)
     fastest = math.inf
     for _ in range(TRIES):
         time.sleep(REST)
