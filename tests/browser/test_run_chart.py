@@ -325,3 +325,24 @@ def test_a_finger_reads_a_value_that_stays_and_zooms_there(site: Site, browser: 
     tap(browser, 8, top)
     until(lambda: not tip.is_displayed())
     assert complaints(browser) == []
+
+
+def test_a_run_that_failed_before_it_measured_anything_speaks_of_an_end(site: Site, browser: Any) -> None:
+    with begun(site, "fails early", operators=3) as run:
+        open_run(browser, site, run)
+        empty = lambda: browser.find_element("css selector", "#no-curve").text  # noqa: E731
+        until(lambda: empty().startswith("The curve begins when every operator was measured once; not yet: #0 "))
+        told = site.tell("fail", run=run, reason="no room", printed="")
+        reaches(browser, told["seq"])
+        names = "#0 max_pool2d0, #1 conv2d1_add_relu, #2 conv2d2_add_relu"
+        until(lambda: empty() == f"There is no curve: the run ended before it measured {names}.")
+        assert not browser.find_element("css selector", "[data-part=failures]").is_displayed()  # none was tried
+
+
+def test_a_run_of_few_operators_has_no_room_for_lanes_that_it_has_not(site: Site, browser: Any) -> None:
+    with begun(site, "three lanes", operators=3) as run:
+        open_run(browser, site, run)
+        height = lambda: browser.find_element("css selector", "#lanes").size["height"]  # noqa: E731
+        assert height() == 192  # nine, until it is known which are the dearest
+        reaches(browser, site.tell("tell", run=run, slots=3)["seq"])
+        until(lambda: height() == 192 - 6 * 18)

@@ -105,6 +105,14 @@ def test_a_figure_that_was_measured_again_counts_as_it_was_found_then(site: Site
     assert found.steps[-1].seconds == run.operators.get().best_seconds
 
 
+def test_an_operator_without_a_slot_has_none_yet_only_while_its_run_goes_on(site: Site, ada: Client) -> None:
+    run, write, told = kept(site)
+    write([told.batch(4e-3)])
+    assert "It had no slot of its own yet:" in page(ada, run)
+    Job.objects.filter(pk=run.job_id).update(state="done")
+    assert "It had no slot of its own:" in page(ada, run)
+
+
 @pytest.mark.parametrize("size", ["wide", "narrow"])
 def test_what_was_measured_again_raises_no_line_and_is_a_mark_with_words(site: Site, ada: Client, size: str) -> None:
     run, write, told = kept(site)

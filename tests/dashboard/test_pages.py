@@ -439,6 +439,17 @@ def test_a_network_whose_sizes_are_open_is_not_offered_and_leads_to_them(site: S
     assert "Not offered" not in text
 
 
+def test_a_network_says_nothing_of_itself_that_its_file_does_not(site: Site, ada: Client) -> None:
+    """Neither who made it, nor its work where no size is known that there would be any at."""
+    told = {"opset": 17, "nodes": 2, "parameters": 216, "outputs": [], "operators": {}, "work": {}}
+    open_ = [{"input": "x", "axis": 0, "symbol": "batch"}]
+    page = lambda: ada.get(reverse("network", args=[site.network.pk])).content.decode()  # noqa: E731
+    for producer, flops, said in (("unknown", 0, False), ("pytorch 2.13", 1e6, True)):
+        site.network.inspection |= told | {"producer": producer, "flops": flops, "dynamic": open_}
+        site.network.save()
+        assert ("made by" in page(), "work of one inference" in page()) == (said, said)
+
+
 def test_too_many_configurations_are_called_what_their_field_is(site: Site, ada: Client) -> None:
     text = ada.post(
         "/runs/new", {"method": "auto", "network": site.network.pk, "target": site.target.pk}
@@ -915,6 +926,10 @@ def test_what_the_run_is_compared_with_can_be_measured_again_where_that_failed(
         state="failed", error="it was killed", next_step="look at the log"
     )
     assert again in ada.get(reverse("run", args=[told.pk])).content.decode()
+    TuningRun.objects.filter(pk=told.pk).update(trials=0)
+    Job.objects.filter(pk=told.job_id).update(state="failed", error="no such sizes")  # the cause of both
+    assert again not in ada.get(reverse("run", args=[told.pk])).content.decode()
+    TuningRun.objects.filter(pk=told.pk).update(trials=told.trials)
     ada.post(reverse("take-baselines", args=[told.pk]))
     assert Job.objects.filter(task="baseline", run=told, state="queued").exists()
     assert again not in ada.get(reverse("run", args=[told.pk])).content.decode()

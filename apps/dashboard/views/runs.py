@@ -152,10 +152,9 @@ def _standing(found: TuningRun) -> dict[str, Any]:
     wait = waits({found.job_id}).get(found.job_id) if found.job.state == State.QUEUED else None
     told = {"wait": wait, "made": made_with(found), "only": words.only(found), "effects": figures.effects(found)}
     told |= {"sizes": figures.sizes(found), "budget": figures.budget(found)}
-    # Complete where another run took them, say.
-    failed = (
-        None if complete(found.baselines) else latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"]
-    )
+    # Complete where another run took them, say. Of a run that failed before it measured anything the cause is told alone.
+    asked = not complete(found.baselines) and (found.trials or found.job.state != State.FAILED)
+    failed = latest(Job.objects.filter(run=found, task=Job.Task.BASELINE))["failed"] if asked else None
     return told | {"uncompared": failed}
 
 

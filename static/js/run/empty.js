@@ -8,6 +8,9 @@ const LONG = 40; // characters of a name
 export function empty(state) {
   const missing = state.operators.filter(({ best }) => !best), open = missing.filter((operator) => !operator.given_up);
   const begins = "The curve begins when every operator was measured once";
+  if (["done", "failed"].includes(state.run.state) && (open.length || !state.operators.length)) {
+    return `There is no curve: the run ended before it measured ${open.length ? named(open) : "any operator"}.`;
+  }
   if (!missing.length) return `${begins}.`;
   if (open.length) return `${begins}; not yet: ${named(open)}.`;
   const without = `There is no sum of operators to draw: nothing that was tried of ${named(missing)} ran.`;

@@ -31,7 +31,7 @@ export class Headline {
     this.#set("phase", run.state === "running" ? run.phase : "");
     this.#elapsed();
     this.#set("trials", `${whole(run.trials)} tried`);
-    this.#set("failures", run.failures ? `${whole(run.failures)} failed` : "none failed");
+    this.#set("failures", run.failures ? `${whole(run.failures)} failed` : run.trials ? "none failed" : "");
     this.#set("known", this.#known());
     this.#set("ahead", this.#ahead());
     const { headline } = this.state;

@@ -5,7 +5,7 @@ import { clipped, fitted } from "./canvas.js";
 import { look } from "./look.js";
 import { OTHERS } from "./state.js";
 
-const ROW = 18;
+const ROW = 18, AXIS = 30;
 
 export class Lanes {
   constructor(canvas, state, timeline) {
@@ -37,6 +37,7 @@ export class Lanes {
   laneAt(y) { return this.rows()[Math.floor(y / ROW)]; }
 
   draw() {
+    this.canvas.parentElement.style.height = `${this.rows().length * ROW + AXIS}px`;
     const { ctx, width } = fitted(this.canvas);
     const area = this.timeline.area;
     if (!area) return;
