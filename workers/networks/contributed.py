@@ -7,15 +7,18 @@ and that is widened before anything is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
+from workers.networks.contributed_attention import ATTENTIONS, Masks
 from workers.networks.early import EARLY
 from workers.networks.graph import Array, Parts, Weights, attribute, drop_unread_weights, operator_types, rewrite
 from workers.networks.normalizations import along
 from workers.networks.opsets import store_constants
+from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import CONTRIBUTED, opset
 from workers.networks.subgraphs import nested
 
@@ -33,7 +36,14 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
 """Of activations behind a convolution, in the order that it has them in. A Clip has its bounds."""
 _BEHIND_GEMM = _PARAMETERS.keys() | {"Elu", "Selu", "Softplus", "Softsign", "ThresholdedRelu"}
 
-_SINCE = {"DynamicQuantizeMatMul": 11, "FusedConv": 11, "FusedMatMul": 12, "MatMulIntegerToFloat": 10}
+_SINCE = {
+    "Attention": 9,
+    "DynamicQuantizeMatMul": 11,
+    "FusedConv": 11,
+    "FusedMatMul": 12,
+    "MatMulIntegerToFloat": 10,
+    "MultiHeadAttention": 9,
+}
 """Operator sets from which on ONNX has what is written, bounds of a Clip as inputs among it."""
 _BROADCASTING = 7
 """The one from which on sums and products need no attribute for it."""
@@ -47,23 +57,29 @@ Rule = Callable[[NodeProto, Parts, Weights, int], Sequence[NodeProto]]
 
 def write_out_contributed(model: ModelProto) -> None:
     """Those that have a rule. Others stay, and the import names them."""
-    version = opset(model)
-    if not operator_types(model) & _RULES.keys():
+    version, kinds = opset(model), operator_types(model)
+    if not kinds & (_RULES.keys() | ATTENTIONS.keys()):
         return
     for graph in nested(model.graph):
         store_constants(graph)
     weights = Weights(model.graph)
+    shapes = tensor_shapes(model) if kinds & ATTENTIONS.keys() else {}
 
-    def written(node: NodeProto) -> Sequence[NodeProto]:
-        own = node.domain == CONTRIBUTED or node.op_type in EARLY
-        rule = _RULES.get(node.op_type) if own and version >= _SINCE.get(node.op_type, _BROADCASTING) else None
+    def written(node: NodeProto, masks: Masks) -> Sequence[NodeProto]:
+        kind, own = node.op_type, node.domain == CONTRIBUTED or node.op_type in EARLY
+        if not own or version < _SINCE.get(kind, _BROADCASTING):
+            return []
+        parts = Parts(node.output[0], weights)
         try:
-            return rule(node, Parts(node.output[0], weights), weights, version) if rule else []
+            if kind in ATTENTIONS:
+                return ATTENTIONS[kind](node, parts, weights, version, masks)
+            return _RULES[kind](node, parts, weights, version) if kind in _RULES else []
         except (AttributeError, LookupError, TypeError, ValueError):  # inputs and attributes that nobody has checked
             return []
 
     # Those inside of an operator first: replacing it takes them along.
-    if sum([rewrite(graph, written) for graph in reversed([*nested(model.graph)])]):
+    inside_first = reversed([*nested(model.graph)])
+    if sum([rewrite(graph, partial(written, masks=Masks(shapes))) for graph in inside_first]):
         drop_unread_weights(model.graph)
 
 
