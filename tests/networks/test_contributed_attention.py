@@ -14,7 +14,7 @@ from tests.child.test_inspect import inspected
 from tests.networks.forms import drawn
 from tests.networks.test_contributed import OWN, cleaned_of
 from tests.zoo import constant, model_of
-from workers.networks.check import load
+from workers.networks.errors import NetworkError
 from workers.networks.graph import operator_types
 
 BATCH, LENGTH, HEADS, WIDTH = 2, 6, 2, 16
@@ -143,7 +143,8 @@ def test_halves_attend_too(version: int, tmp_path: Path) -> None:
     ],
     ids=["lengths", "sizes", "rotated", "of the past in an older set"],
 )
-def test_other_forms_stay(model: ModelProto, tmp_path: Path) -> None:
-    path = tmp_path / "network.onnx"
-    path.write_bytes(model.SerializeToString())
-    assert "Attention" in operator_types(load(path))
+def test_other_forms_are_refused_at_the_upload(model: ModelProto, tmp_path: Path) -> None:
+    with pytest.raises(
+        NetworkError, match=r"Attention a0: .* lengths in place of a mask, .* without a cache, with masks"
+    ):
+        inspected(model, tmp_path / "network.onnx")

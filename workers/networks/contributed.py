@@ -7,15 +7,26 @@ and that is widened before anything is computed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, helper
 
-from workers.networks.contributed_attention import ATTENTIONS, Masks
+from workers.networks.contributed_attention import ATTENTIONS, OTHERWISE, Masks
 from workers.networks.early import EARLY
-from workers.networks.graph import Array, Parts, Weights, attribute, drop_unread_weights, operator_types, rewrite
+from workers.networks.errors import NetworkError
+from workers.networks.graph import (
+    Array,
+    Parts,
+    Weights,
+    attribute,
+    called,
+    drop_unread_weights,
+    operator_types,
+    rewrite,
+)
 from workers.networks.normalizations import along
 from workers.networks.opsets import store_constants
 from workers.networks.shapes import tensor_shapes
@@ -56,7 +67,8 @@ Rule = Callable[[NodeProto, Parts, Weights, int], Sequence[NodeProto]]
 
 
 def write_out_contributed(model: ModelProto) -> None:
-    """Those that have a rule. Others stay, and the import names them."""
+    """Those that have a rule. Others stay, and the import names them. Raises NetworkError for an attention in another form, of
+    which TVM's converter knows some, and computes fewer."""
     version, kinds = opset(model), operator_types(model)
     if not kinds & (_RULES.keys() | ATTENTIONS.keys()):
         return
@@ -70,12 +82,15 @@ def write_out_contributed(model: ModelProto) -> None:
         if not own or version < _SINCE.get(kind, _BROADCASTING):
             return []
         parts = Parts(node.output[0], weights)
-        try:
+        made: Sequence[NodeProto] = []
+        with suppress(AttributeError, LookupError, TypeError, ValueError):  # of what nobody has checked
             if kind in ATTENTIONS:
-                return ATTENTIONS[kind](node, parts, weights, version, masks)
-            return _RULES[kind](node, parts, weights, version) if kind in _RULES else []
-        except (AttributeError, LookupError, TypeError, ValueError):  # inputs and attributes that nobody has checked
-            return []
+                made = ATTENTIONS[kind](node, parts, weights, version, masks)
+            elif kind in _RULES:
+                made = _RULES[kind](node, parts, weights, version)
+        if kind in ATTENTIONS and not made:
+            raise NetworkError(called(node), *OTHERWISE)
+        return made
 
     # Those inside of an operator first: replacing it takes them along.
     inside_first = reversed([*nested(model.graph)])

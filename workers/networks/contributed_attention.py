@@ -1,6 +1,6 @@
 """Attention (Vaswani et al. 2017) as ONNX Runtime's optimiser puts it together, by ONNX's operators.
 
-Where keys and values of earlier words are read or handed on it stays, and the import names it.
+Nothing is written where keys and values of earlier words are read or handed on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ _AXES_BY_INPUT = 13
 """The one from which on an Unsqueeze reads its axes."""
 _HIDDEN = -10000.0
 """What is added to the scores of keys that a mask hides, where an operator does not say it."""
+
+OTHERWISE = (
+    "it reads or makes keys and values of earlier words, has lengths in place of a mask, or turns or packs what it reads",
+    "export the network without a cache, with masks, and before ONNX Runtime's own optimisation",
+)
+"""Why others are not taken, and what to do."""
 
 
 class Masks:
