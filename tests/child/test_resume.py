@@ -17,6 +17,7 @@ from workers.engine.errors import IllegalMethod
 from workers.engine.methods import method
 from workers.engine.thrift import Thrift
 from workers.messages.channel import ControlReader
+from workers.messages.orders import SLOT_TOLD, slot_taken_up
 from workers.messages.spec import Budget
 
 pytestmark = pytest.mark.tvm
@@ -40,6 +41,29 @@ def test_the_code_of_the_fastest_programs_is_counted_anew(
     attempt([*rows])  # whose trials are spent: nothing more is measured
     assert set(counted) == {row["operator"] for row in rows if row["seconds"]} != set()
     assert all(size > 0 for size in counted.values())
+
+
+def test_a_run_that_is_stopped_while_many_slots_are_taken_up_tells_none_of_its_figures(
+    zoo_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.pipeline.loop.MANY", 1)
+    spec = spec_of(zoo.tiny(zoo_cache), budget=Budget(trials=24)).to_json()
+    events: list[dict[str, Any]] = []
+
+    def attempt(wanted: str, **found: Any) -> list[str]:
+        """What it told behind the operators."""
+        control, pulse = ControlReader(), Pulse(events.append, RunClock(0.0))
+        monkeypatch.setattr(control, "wanted", lambda: wanted)
+        tune({"spec": spec, "work_dir": str(tmp_path), **found}, control, pulse)
+        pulse.close()
+        kinds = [event["kind"] for event in events]
+        return kinds[len(kinds) - kinds[::-1].index("operators") :]
+
+    assert attempt("continue")[-1] == "finished"
+    rows = [{**row, "slot": e["slot"]} for e in events if e["kind"] == "batch" for row in e["measurements"]]
+    slots = [slot_taken_up(*(e[name] for name in SLOT_TOLD)) for e in events if e["kind"] == "slot"]
+    assert slots
+    assert attempt("stop", measurements=rows, slots=slots) == ["phase"]
 
 
 def test_what_it_takes_to_go_on_is_not_on_the_clock(zoo_cache: Path, tmp_path: Path) -> None:

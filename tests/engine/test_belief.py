@@ -383,6 +383,28 @@ def test_a_few_points_lean_on_the_segment_before() -> None:
     assert told.improvement < broad.improvement
 
 
+def test_a_few_points_of_a_curve_that_nothing_was_fitted_to_lean_on_the_segment_before() -> None:
+    """As where that was fitted when it was the last; of an operator nothing is known of the same points promise more."""
+    speeds = PEAK * np.r_[np.full(80, 0.2), 0.3, 0.3]
+    followed = believe(speeds[:80])
+    followed.observe(speeds, 8, PEAK)
+    begun = Belief(np.random.default_rng(0))
+    begun.begin(speeds, 8, PEAK)
+    assert begun.state() == followed.state()
+    leant, broad = begun.forecast(8), believe(speeds).forecast(8)
+    assert leant is not None
+    assert broad is not None
+    assert leant.improvement < broad.improvement
+
+
+@pytest.mark.parametrize("last", [1, FEW])
+def test_where_points_are_many_nothing_but_them_is_fitted(last: int) -> None:
+    speeds = PEAK * np.r_[np.full(80, 0.2), np.full(last, 0.3)]
+    begun = Belief(np.random.default_rng(0))
+    begun.begin(speeds, 8, PEAK)
+    assert (begun.state() == believe(speeds).state()) is (last >= FEW)
+
+
 @cache
 def gains(sampling: Sampling) -> tuple[float, ...]:
     """Expected improvements of 12 operators, as shares of their bests."""

@@ -595,6 +595,55 @@ def test_only_the_operator_of_the_slot_is_fitted_again() -> None:
     assert {index for index in after if after[index] != before[index]} == {str(last)}
 
 
+def indices(seed: int, remembering: bool) -> dict[str, float]:
+    """Of four operators, in ms, after five slots each that the scheduler observed, or remembered until it chose."""
+    scheduler, curves = DynaTune(seed, PEAK), [falling(index, 41) for index in range(4)]
+    for slots in range(1, 6):
+        now = [progress(index, curve[: 1 + 8 * slots], slots) for index, curve in enumerate(curves)]
+        for one in now:
+            (scheduler.remember if remembering else scheduler.observe)(one)
+    decision = scheduler.choose(now, 1.0)
+    assert decision is not None
+    return {operator: sum(terms) for operator, terms in decision.terms["operators"].items()}
+
+
+def test_slots_that_are_remembered_are_believed_at_the_next_choice_as_those_that_were_observed() -> None:
+    """Chains that begin anew differ as those of another seed do: by a hundredth of the index."""
+    observed, of_another, remembered = indices(0, False), indices(1, False), indices(0, True)
+    assert remembered != observed
+    assert of_another == pytest.approx(observed, rel=0.02)
+    assert remembered == pytest.approx(observed, rel=0.02)
+
+
+def test_what_was_believed_before_slots_that_are_remembered_is_forgotten() -> None:
+    """A state that is kept before the next fit holds nothing that is out of date."""
+    scheduler = DynaTune(0, PEAK, QUICK)
+    scheduler.observe(progress(0, falling(0, 9), 1))
+    scheduler.remember(progress(0, falling(0, 17), 2))
+    assert scheduler.belief(0) is None
+    restored = DynaTune(0, PEAK, QUICK)
+    restored.restore(json.loads(json.dumps(scheduler.state())))
+    restored.choose([progress(0, falling(0, 17), 2)], 1.0)
+    believed = restored.belief(0)
+    assert believed is not None
+    assert believed.diagnostics().configurations == 17
+
+
+def test_a_few_points_of_slots_that_are_remembered_lean_on_the_segment_before() -> None:
+    """After a long plateau a jump promises a hundredth of what the same first slot of another operator does."""
+    curve = [5e-4] * 80 + [3e-4] * 2
+
+    def expected(slots: int) -> float:
+        scheduler, last = DynaTune(0, PEAK), progress(0, curve, slots)
+        if slots > 1:
+            scheduler.remember(progress(0, curve[:80], 1))
+            scheduler.remember(last)
+        scheduler.choose([last], 1.0)
+        return 1 - scheduler.foreseen(last, 8.0) / last.best
+
+    assert expected(slots=2) < 0.1 * expected(slots=1)
+
+
 def test_a_speed_over_the_peak_raises_it() -> None:
     scheduler = DynaTune(0, 1e9, rule=QUICK)
     now = [progress(0, [1e-3] * 9, 1), progress(1, [2e-3] * 9, 1)]

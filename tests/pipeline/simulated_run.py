@@ -60,8 +60,8 @@ class Simulation:
             backend, self.method, self.budget, self.seed, PEAK_FLOPS, clock, self._emit, self.wish, self.history.spent,
             self.known, self.tuned,
         )  # fmt: skip
-        loop.resume(self.history.checkpoint, self.history.measurements, self.history.slots)
-        return loop.run()
+        whole = loop.resume(self.history.checkpoint, self.history.measurements, self.history.slots)
+        return loop.run() if whole else ""
 
     @property
     def events(self) -> list[Event]:

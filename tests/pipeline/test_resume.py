@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,13 @@ from typing import Any
 import pytest
 
 from tests.pipeline.simulated_run import OPERATORS, Simulation, Wish, kept, measurements, simulated
+from workers.engine.belief import Belief
+from workers.engine.methods import method
 from workers.engine.proposer import GuidedProposer
 from workers.landscapes import synthetic_operators
 from workers.messages.events import decode
 from workers.pipeline.loop import TuningLoop
+from workers.supervision.directory import History
 
 METHODS = ("dynatune", "round_robin", "autotvm", "random")
 TRIALS = 240
@@ -145,6 +149,115 @@ def test_a_run_killed_behind_its_checkpoint_goes_on_in_its_circle(tmp_path: Path
         second = simulated("round_robin", TRIALS, history=kept(tmp_path / str(number), lines[: last + 1]))
         first_slot = next(event for event in second.events if event["kind"] == "slot")
         assert first_slot["operator"] == events[following]["operator"]
+
+
+MORE = 3 * TRIALS
+BELIEVING: dict[str, Any] = {"chosen": method("random", {"scheduler": "dynatune"}), "trials": MORE}
+"""Slots by belief, with a search that takes no time."""
+
+
+@cache
+def believing() -> tuple[str, ...]:
+    """What a run told that was paused among its slots."""
+    return tuple(simulated(**BELIEVING, wish=Wish("pause", 24)).lines)
+
+
+@pytest.fixture
+def lost(tmp_path: Path) -> History:
+    """Of that run, whose checkpoint is lost."""
+    return replace(kept(tmp_path, believing()), checkpoint=None)
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Lengths of the curves that were fitted."""
+    lengths, observe = list[int](), Belief.observe
+
+    def counted(self: Belief, speeds: Any, *given: float) -> None:
+        lengths.append(len(speeds))
+        observe(self, speeds, *given)
+
+    monkeypatch.setattr(Belief, "observe", counted)
+    return lengths
+
+
+@dataclass
+class Later(Wish):
+    """`word` once it was asked for the `after`-th time."""
+
+    def __call__(self) -> str:
+        self.after -= 1
+        return self.word if self.after <= 0 else "continue"
+
+
+def taken_up(monkeypatch: pytest.MonkeyPatch, history: History, trials: int = MORE) -> TuningLoop:
+    """The loop that goes on from there, before its first decision."""
+    loops = list[TuningLoop]()
+    with monkeypatch.context() as patched:
+        patched.setattr(TuningLoop, "run", lambda self: loops.append(self) or "paused")
+        simulated(**{**BELIEVING, "trials": trials}, history=history)
+    return loops[0]
+
+
+def test_slots_that_no_checkpoint_knows_are_all_counted_and_fitted_once_an_operator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: History, fits: list[int]
+) -> None:
+    """Of tens of thousands each was fitted, for longer than a child may be silent."""
+    slots = Counter(slot[0] for slot in lost.slots)
+    assert len(slots) < 0.5 * slots.total()
+    scheduler = taken_up(monkeypatch, lost)._scheduler.state()
+    assert len(fits) == len(slots)
+    known = kept(tmp_path / "known", believing()).checkpoint["scheduler"]
+    assert scheduler["records"] == known["records"]
+    assert scheduler["beliefs"].keys() == known["beliefs"].keys() == {str(operator) for operator in slots}
+    for operator, belief in scheduler["beliefs"].items():
+        assert belief["configurations"] == known["beliefs"][operator]["configurations"]
+
+
+def test_a_run_that_only_ends_believes_nothing_anew(
+    monkeypatch: pytest.MonkeyPatch, lost: History, fits: list[int]
+) -> None:
+    spent = decode(believing()[-1])["trials"]
+    assert taken_up(monkeypatch, lost, spent)._scheduler.state()["records"]["seen"]
+    assert not fits
+
+
+@pytest.mark.parametrize("asked", [1, 3])
+def test_a_pause_does_not_wait_for_what_is_believed_and_the_next_attempt_does_without(
+    tmp_path: Path, lost: History, fits: list[int], asked: int
+) -> None:
+    """What was not fitted is when it is first asked for."""
+    had = {slot[0] for slot in lost.slots}
+    paused = simulated(**BELIEVING, history=lost, wish=Later("pause", asked))
+    assert (paused.events[-1]["reason"], paused.measurements) == ("paused", [])
+    assert paused.report["slots"] == len(lost.slots)
+    assert len(fits) == max(0, asked - 2) < len(had)
+    history = kept(tmp_path / "again", believing(), paused.lines)
+    assert history.checkpoint["slot"] == len(history.slots)
+    again = simulated(**BELIEVING, history=history, wish=Wish("pause", 1))
+    first = next(event for event in again.events if event["kind"] == "slot")
+    compared = first["decision"]["operators"].keys() & {str(operator) for operator in had}
+    assert compared <= again.events[-2]["checkpoint"]["scheduler"]["beliefs"].keys()
+
+
+def test_many_slots_are_taken_up_in_a_phase_that_ends_when_the_user_wants_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, lost: History
+) -> None:
+    """Nothing is told of a part of the figures, and nothing is lost."""
+    told = [f"taking up what {len(lost.slots)} slots found"]
+
+    def resuming(run: Simulation) -> list[str]:
+        return [event["text"] for event in run.events if event.get("name") == "resuming"]
+
+    few = simulated(**BELIEVING, history=lost, wish=Wish("pause", 2))
+    assert not resuming(few)
+    monkeypatch.setattr("workers.pipeline.loop.MANY", len(lost.slots))
+    paused = simulated(**BELIEVING, history=lost, wish=Later("pause", 2))
+    assert [event["kind"] for event in paused.events] == ["phase"]
+    again = replace(kept(tmp_path / "1", believing(), paused.lines), checkpoint=None)
+    whole = simulated(**BELIEVING, history=again, wish=Wish("pause", 2))
+    assert resuming(paused) == resuming(whole) == told
+    assert sequence(whole.measurements) == sequence(few.measurements)
 
 
 @pytest.mark.mutation

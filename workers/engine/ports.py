@@ -276,6 +276,11 @@ class Foreseeing(Protocol):
         which nothing is known before its first slot. Fits and changes nothing."""
         ...
 
+    def remember(self, progress: Progress) -> None:
+        """What `observe` is told, of an earlier attempt, where more is told before the next choice: counts, and fits nothing.
+        The belief is fitted when the operator is observed, or at the choice that asks for it."""
+        ...
+
 
 class Backend(Protocol):
     """Where candidates become times: TVM on attached hardware, or recorded measurements."""

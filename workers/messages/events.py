@@ -4,8 +4,9 @@ Every event has `kind` and `clock` (seconds of tuning time). The kinds and their
 
 started      versions, threads, seed, layout, method, target, notes: with what the run was made, and what was done to the
              network (texts)
-phase        name ("importing", "spaces", "warm-up", "tuning", "confirming" of a run; "compiling", "rehearsing", "verifying",
-             "packing", "baseline", "inspecting", "detecting", "checking", "converting", "recording" of other tasks), text
+phase        name ("importing", "spaces", "resuming", "warm-up", "tuning", "confirming" of a run; "compiling", "rehearsing",
+             "verifying", "packing", "baseline", "inspecting", "detecting", "checking", "converting", "recording" of other
+             tasks), text
 operators    operators: [{index, name, key, weight, flops, bytes, work, at_once: products of whole numbers that an instruction
              adds up (1: of float32), sketches: [knob count], configurations, knobs: those of each sketch (messages.knobs),
              space: what its choices and times mean, known: points of earlier runs, alike: where there are none, how many

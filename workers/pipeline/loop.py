@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from workers.engine.known import Known
 from workers.engine.methods import ROLES, Method
-from workers.engine.ports import Backend, Candidate, Clock, Decision, Outcome, Progress
+from workers.engine.ports import Backend, Candidate, Clock, Decision, Foreseeing, Outcome, Progress
 from workers.engine.scheduler import Setting, scheduler_named
 from workers.messages.causes import UNBUILT
 from workers.messages.events import Event
@@ -19,6 +19,9 @@ from workers.pipeline.last_turn import LastTurn
 from workers.pipeline.record import Measurement, measurement_of, outcome_of
 from workers.pipeline.searches import Searches
 from workers.pipeline.telling import Telling
+
+MANY = 2000
+"""Slots of earlier attempts that take a second or more to take up."""
 
 
 class TuningLoop:
@@ -68,19 +71,21 @@ class TuningLoop:
         checkpoint: dict[str, Any] | None,
         measurements: Iterable[Measurement],
         slots: Sequence[SlotTakenUp],
-    ) -> None:
-        """Takes up a run: the last checkpoint, if any; all measurements and slots (`slot_taken_up`) since its start."""
+    ) -> bool:
+        """Takes up a run: the last checkpoint, if any; all measurements and slots (`slot_taken_up`) since its start. False
+        where there are many and the user wants it to end meanwhile: it is not to `run` then, which would tell a part of its
+        figures as all, and the next attempt goes on from the same checkpoint."""
+        many = len(slots) >= MANY
+        if many:
+            self._tell("phase", name="resuming", text=f"taking up what {len(slots):,} slots found")
         with self._account("start/resume"):
-            if checkpoint is not None:
-                self._searches.restore(checkpoint["proposers"])
-                self._scheduler.restore(checkpoint["scheduler"])
-                self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
-            saved = checkpoint["slot"] if checkpoint is not None else 0
-            begun = 0
+            saved, begun = self._restore(checkpoint), 0
             for measurement in measurements:
                 slot = measurement.get("slot", 0)
                 self._take_up(slots, slot - 1 if slot else begun, saved)
                 if slot > begun:
+                    if many and self._stopped():
+                        return False
                     begun = slot
                     self._books.begin()
                 outcome = outcome_of(measurement)
@@ -94,16 +99,32 @@ class TuningLoop:
                     self._backend.remember(operator, outcome.identity)
             self._take_up(slots, len(slots), saved)
             if begun > len(slots):  # in which the attempt ended
-                self._believe_gains()
+                self._revised |= dict.fromkeys(self._gained())
+            if not self._over(self._end_of_slots()):
+                self._believe_anew()
+        return True
+
+    def _restore(self, checkpoint: dict[str, Any] | None) -> int:
+        """Returns the number of the last slot that it knows."""
+        if checkpoint is None:
+            return 0
+        self._searches.restore(checkpoint["proposers"])
+        self._scheduler.restore(checkpoint["scheduler"])
+        self._books.remember(checkpoint.get("searched", {}))  # none of an earlier version
+        return int(checkpoint["slot"])
 
     def _take_up(self, slots: Sequence[SlotTakenUp], until: int, saved: int) -> None:
-        """Slots up to that number are over; of those after the checkpoint the scheduler hears now, in their order."""
+        """Slots up to that number are over; of those after the checkpoint the scheduler hears now, in their order. What it
+        believes of an operator is fitted once, when all are."""
         for operator, seconds, terms, measured in slots[self._slot : until]:
             self._slot += 1
             self._books.slot(operator, seconds, terms, measured)
             self._gain.remember(seconds, terms)
             if self._slot > saved:
-                self._believe(operator)
+                hear = self._scheduler.remember if isinstance(self._scheduler, Foreseeing) else self._scheduler.observe
+                for one in (operator, *self._gained(operator)):
+                    hear(self._progress(one))
+                    self._revised[one] = None
 
     def run(self) -> str:
         """Tunes; returns why it ended: "seconds", "trials", "target", "gain", "exhausted", "stopped" or "paused"."""
@@ -203,23 +224,24 @@ class TuningLoop:
         return reason
 
     def _believe_anew(self) -> None:
-        """Of what a last turn measured, now that slots follow it: a run that only ends has no use for it."""
+        """Of what a last turn or an earlier attempt measured, now that slots follow it: a run that only ends has no use for
+        it, and whoever stops one does not wait for it."""
         with self._account("decision/observe"):
-            for operator in self._revised:
+            while self._revised and not self._stopped():
+                operator = next(iter(self._revised))
                 self._scheduler.observe(self._progress(operator))
-        self._revised.clear()
+                del self._revised[operator]
 
     def _believe(self, operator: int) -> None:
         """Its slot is over."""
-        self._revised.pop(operator, None)
-        self._scheduler.observe(self._progress(operator))
-        self._believe_gains(operator)
+        for one in (operator, *self._gained(operator)):
+            self._scheduler.observe(self._progress(one))
 
-    def _believe_gains(self, but: int | None = None) -> None:
-        """Of operators that another's slot made faster, where they are believed anything of: who had slots."""
+    def _gained(self, but: int | None = None) -> Iterator[int]:
+        """Operators that another's slot made faster, where they are believed anything of: who had slots."""
         for operator, best in enumerate(self._books.bests):
             if operator != but and self._books.slots[operator] > 0 and self._books.best[operator] < best:
-                self._scheduler.observe(self._progress(operator))
+                yield operator
 
     def _give(self, decision: Decision) -> None:
         """One slot: plans of its operator until the slot's length is reached."""

@@ -89,14 +89,14 @@ class Diagnostics:
 class Belief:
     """The Bayesian learning-curve belief of DynaTune 4.3 for one operator.
 
-    Call `observe` after each slot of the operator, then `forecast` as often as wanted. The curve is cut at jumps and
-    the last segment is fitted; a few points lean on the posterior of the segment before. Where all that came since the fit
-    before is more of its plateau, the chain goes on from there (`Sampling.again`); `walked` are the steps of the last chain,
-    and how many of them were thrown away. Speeds are normalised by the peak, which is raised to anything faster that is
-    observed. A forecast stays within the segment; that it may end by a jump is what `jump_chance` tells. Without a `prior`
-    (the default of DynaTune's program) a curve may end under the best, and few points lean on nothing: the limits of the
-    parameters and the peak are all that is known before. Without `pieces` (program) the whole curve is fitted, from its first
-    valid configuration on.
+    Call `observe` after each slot of the operator (`begin` in place of the first, where slots passed before it), then
+    `forecast` as often as wanted. The curve is cut at jumps and the last segment is fitted; a few points lean on the posterior
+    of the segment before. Where all that came since the fit before is more of its plateau, the chain goes on from there
+    (`Sampling.again`); `walked` are the steps of the last chain, and how many of them were thrown away. Speeds are
+    normalised by the peak, which is raised to anything faster that is observed. A forecast stays within the segment; that it
+    may end by a jump is what `jump_chance` tells. Without a `prior` (the default of DynaTune's program) a curve may end under
+    the best, and few points lean on nothing: the limits of the parameters and the peak are all that is known before. Without
+    `pieces` (program) the whole curve is fitted, from its first valid configuration on.
     """
 
     def __init__(
@@ -155,6 +155,13 @@ class Belief:
         self._samples, self.walked = sampled.samples, (sampled.steps, sampled.burn)
         self._points, self._trace, self._fan = len(part.x), sampled.trace, sampled.fan
         self._acceptance, self._autocorrelation = sampled.acceptance, sampled.autocorrelation
+
+    def begin(self, speeds: Array, ahead: float, peak: float) -> None:
+        """As `observe`, of a curve that nothing was fitted to so far: the segment that a few points lean on comes first."""
+        starts = cuts(speeds)
+        if self._prior and self._pieces and len(starts) > 1 and len(speeds) - starts[-1] < FEW:
+            self.begin(speeds[: starts[-1]], ahead, peak)
+        self.observe(speeds, ahead, peak)
 
     def forecast(self, ahead: float) -> Forecast | None:
         """Speed after `ahead` more configurations; None while nothing valid was observed."""

@@ -85,14 +85,19 @@ class DynaTune:
     def observe(self, progress: Progress) -> None:
         """Fits the belief of this operator again, and no other; it stands still between slots unless another's brought it
         something."""
+        self._count(progress)
         index = progress.operator.index
-        self._look([progress])
+        followed = index in self._beliefs or progress.slots <= 1
         belief = self._beliefs.setdefault(index, self._fresh(index))
         times = np.asarray(progress.curve, dtype=np.float64)
-        belief.observe(
-            work(progress) / times, configurations_ahead(progress, self._slot_seconds), self._ceiling(progress)
-        )
-        self._records.observe(index, progress.curve, progress.slots)
+        fit = belief.observe if followed else belief.begin
+        fit(work(progress) / times, configurations_ahead(progress, self._slot_seconds), self._ceiling(progress))
+
+    def remember(self, progress: Progress) -> None:
+        """See `Foreseeing`. What was believed of the operator is forgotten: a posterior is that of its curve, whatever the
+        chain began from."""
+        self._count(progress)
+        self._beliefs.pop(progress.operator.index, None)
 
     def foreseen(self, progress: Progress, configurations: float) -> float:
         """See `Foreseeing`; the best so far where there is no belief."""
@@ -137,6 +142,11 @@ class DynaTune:
         """Raises the ceilings to what has been reached."""
         self._peak = max([self._peak, *(_arithmetic(one) for one in progress)])
         self._carried = max([self._carried, *(work(one) / one.best for one in progress if _bound_by_bytes(one))])
+
+    def _count(self, one: Progress) -> None:
+        """What needs no fit."""
+        self._look([one])
+        self._records.observe(one.operator.index, one.curve, one.slots)
 
     def _ceiling(self, one: Progress) -> float:
         """FLOP/s that it cannot get over."""
