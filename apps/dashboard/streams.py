@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, StreamingHttpResponse
 
+from apps.dashboard import humans
 from apps.tuning.models import Measurement, Operator, TuningRun
 from apps.tuning.orders import tuning_log
 from apps.tuning.paging import by_number
@@ -77,6 +78,16 @@ def measurement_table(run: TuningRun, operator: Operator | None = None) -> Itera
     yield as_csv([names]).encode()
     for page in _batched(by_number(rows, *names[1:], size=ROWS)):
         yield as_csv(page).encode()
+
+
+def slot_table(run: TuningRun) -> Iterator[bytes]:
+    """Slots as CSV: of a long run the page draws a choice."""
+    names = {index: humans.short(name) for index, name in run.operators.values_list("index", "name")}
+    columns = ("operator", "began", "ended", "before", "after", "trials", "rule")
+    heads = ("slot", "operator", "name", "began_s", "ended_s", "before_s", "after_s", "tried", "why")
+    yield as_csv([heads]).encode()
+    for page in _batched(by_number(run.slots.all(), *columns, size=ROWS, number="number")):
+        yield as_csv([slot, index, names.get(index), *rest] for slot, index, *rest in page).encode()
 
 
 def as_csv(rows: Iterable[Iterable[Any]]) -> str:

@@ -759,6 +759,49 @@ def test_a_file_has_figures_in_units_and_a_table_has_them_for_people(site: Site,
     assert len(saved(browser, "#tried")) == 641
 
 
+MANY = """
+const {state} = window.run, of = CanvasRenderingContext2D.prototype, {fillText} = of, said = new Set();
+const slots = Array.from({length: arguments[0]}, (_, n) => ({kind: 'slot', slot: [n + 1, 0, n, n + 1, 2, 1, 1, '']}));
+state.fold(slots.map((event, n) => ({...event, seq: state.seq + n + 1, clock: n})));
+of.fillText = function (text, x, y) {
+  if (this.canvas.id === 'lanes' && y <= this.canvas.clientHeight - 12) said.add(text);
+  fillText.call(this, text, x, y);
+};
+document.dispatchEvent(new Event('themechange'));
+of.fillText = fillText;
+return [state.slots.length, [...said].filter((text) => text.includes(' slots, '))];
+"""
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_of_a_long_run_lanes_and_table_say_how_many_slots_are_drawn(
+    site: Site, browser: Any, run: str, width: int
+) -> None:
+    size(browser, width, 844)
+    open_run(browser, site, run)
+    assert browser.execute_script(MANY, 5) == [5, []]
+    kept, said = browser.execute_script(MANY, 12_000)
+    drawn, every = humans.whole(kept), humans.whole(12_000)
+    assert 5_000 < kept <= 10_000
+    assert said == [f"{drawn} of {every} slots, all of the latest"]
+    browser.find_element("css selector", "#slots-table > summary").click()
+    caption = until(lambda: browser.find_elements("css selector", "#slots-table caption"))[0].text
+    assert caption == f"The last 500 of {drawn} chosen out of {every}; all in the CSV."
+
+
+def test_the_file_of_slots_is_the_server_s(site: Site, browser: Any, run: str, tmp_path: Path) -> None:
+    site.tell("tell", run=run, slots=40)
+    open_run(browser, site, run)
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    browser.find_element("link text", "Slots as CSV").send_keys(Keys.ENTER)
+    (file,) = until(lambda: list(tmp_path.glob("*-slots.csv")))
+    heads, *rows = [line.split(",") for line in file.read_text().splitlines()]
+    assert heads[:4] == ["slot", "operator", "name", "began_s"]
+    drawn = browser.execute_script("return window.run.state.slots.map(([number, index]) => [`${number}`, `${index}`])")
+    assert [row[:2] for row in rows] == drawn
+    assert len(rows) == 40
+
+
 CUT = """
 const [done] = arguments, page = document.querySelector('script[src$="run/page.js"]').src;
 import(page.replace('page.js', 'export.js')).then(({wire}) => {

@@ -46,9 +46,12 @@ def told(site: Site) -> TuningRun:
     return run
 
 
+FILES = ("log.jsonl", "measurements.csv", "slots.csv", "report.html")
+
+
 def addresses(site: Site, run: TuningRun) -> list[str]:
     pages = [reverse(name, args=[run.pk]) for name in RUN_PAGES]
-    files = [reverse("run-file", args=[run.pk, name]) for name in ("log.jsonl", "measurements.csv", "report.html")]
+    files = [reverse("run-file", args=[run.pk, name]) for name in FILES]
     network = [reverse(name, args=[site.network.pk]) for name in ("network", "network-state", "compared", "example")]
     operator = [reverse(name, args=[run.pk, 0]) for name in ("operator", "operator-table")]
     return [*pages, *operator, *files, *network]

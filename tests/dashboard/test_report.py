@@ -15,7 +15,7 @@ from apps.dashboard.report import page, tables
 from apps.dashboard.report.page import style
 from apps.dashboard.report.story import COLOURS, OTHERS, coloured, story
 from apps.dashboard.templatetags.human import bar
-from apps.tuning import services
+from apps.tuning import live, services
 from apps.tuning.live import snapshot
 from apps.tuning.models import Artifact, Job, Operator, TuningRun
 from tests.apps.rows import Site, Told
@@ -284,6 +284,16 @@ def test_the_downloads_offer_the_report_to_its_owner_alone(site: Site, ada: Clie
     assert answer["Content-Type"].startswith("text/html")
     assert b"Recommended (auto); stopped." in b"".join(answer)
     assert bob.get(address).status_code == 404
+
+
+def test_a_report_says_of_how_many_slots_it_draws_a_choice(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, held, told = tuned(site)
+    services.write(held, [told.slot(0) | {"slot": number} for number in range(3, 21)])
+    assert "are drawn" not in file_of(run)
+    monkeypatch.setattr(live, "SLOTS", 10)
+    drawn = len(snapshot(run)["slots"])
+    assert 5 < drawn <= 10
+    assert f"which operator got each slot of time ({drawn} of 20 are drawn, all of the latest)." in file_of(run)
 
 
 def test_a_report_of_100_000_measurements_is_small_and_made_in_little_memory(

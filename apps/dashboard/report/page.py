@@ -51,6 +51,7 @@ def _told(run: TuningRun) -> dict[str, Any]:
         "story": story(drawn, colours),
         "curve": thinned(drawn["curve"], STEPS),
         "steps": len(drawn["curve"]),
+        "drawn": len(drawn["slots"]),
         "slots": [(row, names.get(row[1], "")) for row in thinned(drawn["slots"], SLOTS)],
         "shares": shares,
         "most": tables.scale(shares),

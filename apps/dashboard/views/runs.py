@@ -288,6 +288,7 @@ def _left(found: TuningRun) -> dict[str, Any]:
 _FILES = {
     "log.jsonl": (streams.log_lines, "application/x-ndjson"),
     "measurements.csv": (streams.measurement_table, "text/csv"),
+    "slots.csv": (streams.slot_table, "text/csv"),
     "report.html": (report.pieces, "text/html; charset=utf-8"),
 }
 

@@ -1,11 +1,11 @@
 // Slots on the curve's time axis: a lane for each of the eight dearest operators, one for all others, labelled directly.
 
-import { short } from "../format.js";
+import { short, whole } from "../format.js";
 import { clipped, fitted } from "./canvas.js";
 import { look } from "./look.js";
 import { OTHERS } from "./state.js";
 
-const ROW = 18, AXIS = 30;
+const ROW = 18, AXIS = 30, LINE = 14;
 
 export class Lanes {
   constructor(canvas, state, timeline) {
@@ -34,17 +34,26 @@ export class Lanes {
     return `${count} ${word}${count === 1 ? "" : "s"}`;
   }
 
+  /** How many slots of a long run are drawn; nothing where all are. */
+  get choice() {
+    const { slots, lastSlot } = this.state;
+    return slots.length < lastSlot ? `${whole(slots.length)} of ${whole(lastSlot)} slots, all of the latest` : "";
+  }
+
   laneAt(y) { return this.rows()[Math.floor(y / ROW)]; }
 
   draw() {
-    this.canvas.parentElement.style.height = `${this.rows().length * ROW + AXIS}px`;
+    this.canvas.parentElement.style.height = `${this.rows().length * ROW + AXIS + (this.choice ? LINE : 0)}px`;
     const { ctx, width } = fitted(this.canvas);
     const area = this.timeline.area;
     if (!area) return;
     this.#background(ctx, width, area);
     this.#slots(ctx, area);
-    this.timeline.axis(ctx, this.rows().length * ROW + 4);
-    this.timeline.cursor(ctx, { ...area, top: 0, bottom: this.rows().length * ROW });
+    const bottom = this.rows().length * ROW;
+    this.timeline.axis(ctx, bottom + 4);
+    ctx.textAlign = "left";
+    ctx.fillText(clipped(ctx, this.choice, width - area.left), area.left, bottom + 4 + LINE);
+    this.timeline.cursor(ctx, { ...area, top: 0, bottom });
   }
 
   #background(ctx, width, area) {

@@ -7,6 +7,7 @@ import { words } from "./words.js";
 
 const time = (key, heading, value) => ({ key, heading, value, text: (row) => duration(value(row)) });
 const took = (key, heading, value) => ({ key, heading, value, text: (row) => latency(value(row)) });
+const chosen = (shown, all) => `of ${shown < all ? `${whole(shown)} chosen out of ` : ""}${whole(all)}`;
 const share = (key, heading, value) => ({ key, heading, value, text: (row) => percent(value(row)) });
 
 /** Returns what brings all open tables up to date; `$` finds a part of the page, `file` begins the names of its files. */
@@ -22,14 +23,15 @@ export function wired($, file, { state, shares, spent }) {
       columns: () => [time("clock_s", "Tuning time", ([clock]) => clock), took("latency_s", "Latency", ([, seconds]) => seconds)],
     }),
     wire($("#slots-section"), {
-      name: `${file}-slots`, table: $("#slots-table"), canvases: () => [$("#curve"), $("#lanes")], rows: () => state.slots,
+      table: $("#slots-table"), rows: () => state.slots,
       columns: () => [
-        { key: "slot", heading: "Slot", value: (slot) => slot[0] }, ...operator((slot) => slot[1]),
-        time("began_s", "From", (slot) => slot[2]), time("ended_s", "To", (slot) => slot[3]),
-        took("before_s", "Before", (slot) => slot[4]), took("after_s", "After", (slot) => slot[5]),
-        { key: "tried", heading: "Tried", value: (slot) => slot[6] },
-        { key: "why", heading: "Why chosen", value: (slot) => slot[7], text: (slot) => words.rules[slot[7]] ?? slot[7] },
+        { heading: "Slot", value: (slot) => slot[0] }, ...operator((slot) => slot[1]),
+        time(null, "From", (slot) => slot[2]), time(null, "To", (slot) => slot[3]),
+        took(null, "Before", (slot) => slot[4]), took(null, "After", (slot) => slot[5]),
+        { heading: "Tried", value: (slot) => slot[6] },
+        { heading: "Why chosen", value: (slot) => words.rules[slot[7]] ?? slot[7] },
       ],
+      all: (shown) => `${chosen(shown, state.lastSlot)}; all in the CSV`,
     }),
     wire($("#shares-section"), {
       name: `${file}-shares`, drawing: () => $("#shares svg"), rows: () => shares.rows(),
@@ -57,7 +59,7 @@ export function wired($, file, { state, shares, spent }) {
         took("latency_s", "Latency", ([, , seconds]) => seconds),
         { key: "failure", heading: "Failure", value: ([, , , cause]) => cause, text: ([, , , cause]) => words.causes[cause] ?? cause },
       ],
-      all: (shown) => `of ${shown < state.run.trials ? `${whole(shown)} chosen out of ` : ""}${whole(state.run.trials)}; all in Measurements, under Downloads`,
+      all: (shown) => `${chosen(shown, state.run.trials)}; all in Measurements, under Downloads`,
     }),
   ];
   return () => tables.forEach((refill) => refill());
