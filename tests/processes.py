@@ -1,11 +1,13 @@
-"""Other processes: whether they live, and what comes true of them in time."""
+"""Other processes: whether they live, what they answer, and what comes true of them in time."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,38 @@ def kill(*pids: int, number: int = signal.SIGKILL) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, number)
+
+
+class Answering:
+    """A process that answers each line of JSON with one; whatever else it says is kept in `log`."""
+
+    def __init__(self, argv: Sequence[str], log: Path, **options: Any) -> None:
+        self._log = log
+        with log.open("ab") as said:
+            self._process = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=said, text=True, **options
+            )
+        self.pid = self._process.pid
+
+    def ask(self, question: Any) -> Any:
+        self.begin(question)
+        return self.finish()
+
+    def begin(self, question: Any) -> None:
+        """Asks without waiting; `finish` waits."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+
+    def finish(self) -> Any:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line, f"it ended with {self._process.wait()}: {self._log.read_text(errors='replace')[-2500:]}"
+        return json.loads(line)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
 
 
 def eventually(condition: Callable[[], Any], seconds: float = 60.0, what: str = "it") -> Any:

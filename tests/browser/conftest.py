@@ -20,12 +20,12 @@ from tests.browser.site import Site  # noqa: E402
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    running = Site(tmp_path_factory.mktemp("site") / "data")
+    running = Site(tmp_path_factory.mktemp("site"))
     try:
-        running.start()
+        running.up()
         yield running
     finally:
-        running.stop()
+        running.close()
 
 
 @pytest.fixture(scope="module")

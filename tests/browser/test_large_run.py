@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,19 +25,12 @@ BODY = "return performance.getEntriesByType('navigation')[0].decodedBodySize"
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     url = request.getfixturevalue("postgres_url") if request.param == "postgres" else ""
-    running = Site(tmp_path / "data", url)
+    running = Site(tmp_path, url)
     try:
-        running.start()
+        running.up()
         yield running
     finally:
-        running.stop()
-
-
-def memory(pid: int, name: str) -> int:
-    """Bytes: "VmRSS" now, "VmHWM" at most."""
-    found = re.search(rf"{name}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found
-    return int(found[1]) * 1024
+        running.close()
 
 
 DEAREST = 10.0
@@ -86,10 +78,10 @@ def test_a_run_of_100_000_measurements_stays_fast(
     browser = chromium(tmp_path / "profile")
     try:
         browser.get(site.url + site.tell("link")["path"])
-        before = memory(site.web.pid, "VmRSS")
+        before = site.memory("VmRSS")
         took = quickest(lambda: opened(browser, site, run, slots), OPENS, tries=6)
         body = browser.execute_script(BODY)
-        peak = memory(site.web.pid, "VmHWM")
+        peak = site.memory("VmHWM")
         assert complaints(browser) == []
     finally:
         browser.quit()

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.browser.chromium import chromium, complaints, needs_chromium, until
-from tests.operations.running import MANAGE, Site
 from tests.processes import eventually
+from tests.running import MANAGE, Running
 from tests.zoo import ZOO
 
 pytestmark = [pytest.mark.browser, pytest.mark.tvm, pytest.mark.timeout(400)]
@@ -26,7 +26,7 @@ SEQ = "return window.run?.state.seq ?? 0"
 
 @pytest.fixture
 def site(tmp_path: Path) -> Any:
-    found = Site(tmp_path)
+    found = Running(tmp_path)
     try:
         yield found
     finally:
@@ -45,7 +45,7 @@ def downloaded(browser: Any, link: str) -> bytes:
         return bytes(answer.read())
 
 
-def test_from_upload_to_a_library_that_runs(site: Site, tmp_path: Path) -> None:
+def test_from_upload_to_a_library_that_runs(site: Running, tmp_path: Path) -> None:
     needs_chromium()
     network = ZOO["tiny"](tmp_path)
     launcher = site.start("up", *MANAGE, "up")

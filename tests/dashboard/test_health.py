@@ -13,7 +13,7 @@ from django.db import DatabaseError, connection
 from django.test import Client
 
 from apps.core import queue_server
-from tests.operations.running import ROOT
+from tests.running import ROOT
 
 
 @pytest.fixture

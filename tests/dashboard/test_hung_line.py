@@ -16,7 +16,7 @@ from apps.core import queue_server
 from apps.dashboard import consumers, ear
 from apps.operations.queue_address import socket_path, url_of
 from tests.dashboard.test_consumer import gather, known, line, signed_in, story, write
-from tests.operations.running import Site as Running
+from tests.running import Running
 
 __all__ = ["signed_in", "story"]
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from tests import zoo
-from tests.operations.running import MANAGE, Site
 from tests.processes import eventually, kill
+from tests.running import MANAGE, Running
 
 AGAIN = 120.0  # s for the next measurement; beyond it the site did not go on
 ALONE = 5.0  # s after which nothing of a killed launcher may be left
@@ -37,7 +37,7 @@ class Stricken:
     """A site of `up` with a run that does not end by itself."""
 
     def __init__(self, folder: Path) -> None:
-        self.site = Site(folder)
+        self.site = Running(folder)
         self.site.prepare(zoo.tiny(folder))
         self.up()
         self.key = self.site.run(seconds=1e6)

@@ -7,8 +7,8 @@ from functools import partial
 import psutil
 import pytest
 
-from tests.operations.running import MANAGE
 from tests.processes import eventually, kill
+from tests.running import MANAGE
 from tests.tries import quickest, seconds_of
 from workers.messages.names import WORKERS
 

@@ -12,7 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from tests.networks.test_hostile_files import BOMBS, chain
-from tests.operations.test_serve import asked, cookie_name, form, serve, signed_in
+from tests.operations.test_serve import asked, cookie_name, form, signed_in
 from tests.processes import eventually
 
 pytestmark = pytest.mark.faults
@@ -81,7 +81,7 @@ def test_whatever_is_uploaded_has_its_verdict_and_nobody_dies_of_it(site: Any, t
     secret = tmp_path / "secret"
     secret.write_bytes(SECRET)
     content, random = (tmp_path / "tiny.onnx").read_bytes(), np.random.default_rng(11)
-    serve(site)
+    site.start_web()
     site.server()
     worker = site.worker("prepare")
     site.reconciler(every=1)

@@ -19,7 +19,7 @@ from autobahn.asyncio.websocket import WebSocketClientFactory
 
 from apps.operations.viewer import Viewer
 from tests.operations.test_connection import connected
-from tests.operations.test_serve import memory, serve, served, signed_in
+from tests.operations.test_serve import served, signed_in
 
 pytestmark = pytest.mark.faults
 
@@ -109,8 +109,8 @@ LATE = 1.5  # s until an event is told to others: 0.25 between two frames, and w
 
 STORY = f"""
 import time
-from tests.apps.rows import Site as Rows
-rows = Rows()
+from tests.apps.rows import Site
+rows = Site()
 run, held, told = rows.claimed()
 
 def last():
@@ -140,7 +140,7 @@ class Stalling:
     def __init__(self, watched: Watched, readers: list[Any]) -> None:
         self._watched, self.readers = watched, readers
         self.site = watched.site
-        self._files, self._memory = self._descriptors(), memory(self.site, "VmRSS")
+        self._files, self._memory = self._descriptors(), self.site.memory("VmRSS")
 
     async def begin(self) -> None:
         self.began = time.monotonic()
@@ -159,7 +159,7 @@ class Stalling:
 
     def grown(self) -> int:
         """Bytes that the site's process took since, at most."""
-        return memory(self.site, "VmHWM") - self._memory
+        return self.site.memory("VmHWM") - self._memory
 
     def connections(self) -> int:
         return connected(self.site)
@@ -282,7 +282,7 @@ class Looking:
 
 async def looked_at(site: Any) -> tuple[list[list[int]], list[int]]:
     """Numbers that many viewers heard of a run, whose network is cut three times, and those that the database has."""
-    serve(site)
+    site.start_web()
     site.server()
     site.worker()
     site.worker("prepare")
@@ -297,7 +297,7 @@ async def looked_at(site: Any) -> tuple[list[list[int]], list[int]]:
         await until(lambda: site.measured() > 0, 180, "a measurement")
         for _ in range(3):
             await asyncio.sleep(SECONDS / 4)
-            before = before or memory(site, "VmRSS")
+            before = before or site.memory("VmRSS")
             assert not looking.refused(), site.logs()
             await looking.cut()
             await looking.come()
@@ -315,7 +315,7 @@ result = Artifact.objects.exists() and not jobs.filter(state__in=ACTIVE).exists(
         assert not looking.refused(), site.logs()
     finally:
         await watched.cut()
-    assert memory(site, "VmRSS") - before < MORE
+    assert site.memory("VmRSS") - before < MORE
     return looking.heard, numbers
 
 

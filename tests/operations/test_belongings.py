@@ -12,8 +12,8 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from apps.operations.belongings import FILE, check_database, note_database
-from tests.operations.running import Site
 from tests.operations.test_commands import call
+from tests.running import Running
 
 needs_database = pytest.mark.django_db
 
@@ -61,7 +61,7 @@ def test_files_beside_an_empty_database_are_not_its_own(library: Path) -> None:
 
 
 def test_up_refuses_and_removes_nothing(tmp_path: Path) -> None:
-    site = Site(tmp_path)
+    site = Running(tmp_path)
     path = kept(site.data)
     done = call(site, "up")
     assert done.returncode != 0

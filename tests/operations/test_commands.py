@@ -22,8 +22,8 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
-from tests.operations.running import MANAGE, ROOT, Site
 from tests.processes import eventually
+from tests.running import MANAGE, ROOT, Running
 from workers.messages.names import WORKERS
 
 UNREACHED = "postgres://nobody@127.0.0.1:1/nothing"
@@ -37,7 +37,7 @@ STARTS, ENDS = 120, 30
 
 @pytest.fixture
 def site(tmp_path):
-    found = Site(tmp_path)
+    found = Running(tmp_path)
     try:
         yield found
     finally:
@@ -238,14 +238,14 @@ def test_account_says_that_the_owner_whom_up_made_runs_the_site(capsys, monkeypa
 def test_an_account_is_closed_and_somebody_runs_the_site_then(capsys, client, django_user_model, monkeypatch):
     from django.core.management import CommandError, call_command
 
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
     def closed(*words):
         call_command("account", *words)
         return capsys.readouterr().out
 
     accounts = django_user_model.objects
-    ada = Rows().ada
+    ada = Site().ada
     accounts.exclude(pk=ada.pk).update(is_active=False)
     accounts.update(is_staff=True)
     with pytest.raises(CommandError, match=r"no account 'adda' is open; open are ada$"):
@@ -406,9 +406,9 @@ def test_the_web_side_loads_nothing_heavy(site):
 def test_run_does_what_the_buttons_do(capsys):
     from django.core.management import CommandError, call_command
 
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    run = Rows().run()
+    run = Site().run()
     for word, state in (("pause", "paused"), ("resume", "queued"), ("stop", "done")):
         call_command("run", str(run.pk), word)
         assert capsys.readouterr().out.strip() == f"{run.pk}: {state}"
@@ -577,9 +577,9 @@ def test_an_example_that_the_site_refuses_is_told_why(data_dir):
 
     from apps.catalog.models import Network, Target
     from apps.tuning import services
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    network = Rows().network
+    network = Site().network
     Network.objects.update(shapes={})
     services.ensure_local_target()
     Target.objects.update(state="ready")
@@ -593,9 +593,9 @@ def test_an_example_that_was_rejected_is_uploaded_again_and_what_to_do_is_said(d
 
     from apps.catalog.models import Network
     from apps.operations.management.commands import demo
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    first = Rows().network
+    first = Site().network
     Network.objects.update(name=demo.EXAMPLE, state="rejected", error="it is of an early version", next_step="wait")
 
     def read(_seconds):
@@ -613,9 +613,9 @@ def test_a_viewers_session_is_on_no_command_line_and_ends_with_it():
     from django.contrib.sessions.models import Session
 
     from apps.operations.management.commands.viewer_cost import viewer
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    rows = Rows()
+    rows = Site()
     run = rows.run()
     with socket.create_server(("127.0.0.1", 0)) as listening:
         listening.settimeout(30)
@@ -637,9 +637,9 @@ def test_a_viewer_that_the_site_sends_away_ends_and_its_run_counts_for_nothing(a
     from django.core.management import CommandError
 
     from apps.operations.management.commands.viewer_cost import viewer
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    rows = Rows()
+    rows = Site()
     run = rows.run()
     with socket.create_server(("127.0.0.1", 0)) as listening, ExitStack() as following:
         listening.settimeout(30)
@@ -664,9 +664,9 @@ def test_what_a_viewer_costs_is_of_the_pairs_that_were_asked_for(data_dir, monke
     from django.core.management import call_command
 
     from apps.operations.management.commands.viewer_cost import Command
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    Rows()
+    Site()
     rates = {(60.0, False): 10.0, (60.0, True): 9.0, (30.0, False): 10.0, (30.0, True): 4.0}
     asked = []
 
@@ -687,9 +687,9 @@ def test_a_run_that_failed_is_no_measure_of_what_a_viewer_costs(data_dir, monkey
 
     from apps.operations.management.commands import viewer_cost
     from apps.tuning.models import Job
-    from tests.apps.rows import Site as Rows
+    from tests.apps.rows import Site
 
-    Rows()
+    Site()
 
     def fail(_seconds):
         Job.objects.filter(task="tune").update(state="failed", error="no memory")

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.operations.test_serve import begun, memory, served, signed_in
+from tests.operations.test_serve import begun, served, signed_in
 from tests.processes import eventually
 
 SIZE = 64 << 20
 ARCHIVE = """
-from tests.apps.rows import Site as Rows
+from tests.apps.rows import Site
 from apps.tuning.models import Artifact
-rows = Rows()
+rows = Site()
 run = rows.run()
 job = Job.objects.create(task="compile", run=run, owner=rows.ada)
 made = Artifact.objects.create(run=run, job=job, sha256="a" * 64, size={0}, state="ready", ratio=1.0)
@@ -91,12 +91,12 @@ def test_a_download_comes_whole_and_its_connection_is_of_use_afterwards(site, ar
 
 
 def test_of_downloads_that_nobody_takes_little_is_held_and_not_for_long(site, archive):
-    before = memory(site, "VmRSS")
+    before = site.memory("VmRSS")
     stalled = [asked_for(site, *archive) for _ in range(3)]
     for connection in stalled:
         assert connection.recv(1, socket.MSG_PEEK)
     eventually(lambda: connected(site) == 0, 30, "the end of the downloads")
-    assert memory(site, "VmHWM") - before < SIZE / 4
+    assert site.memory("VmHWM") - before < SIZE / 4
     for connection in stalled:
         with connection:
             assert 0 < received(connection) < SIZE
@@ -197,7 +197,7 @@ Job.objects.filter(pk=run.job_id).update(last_seq=999 + {1})
 
 def test_what_a_viewer_acknowledges_and_does_not_take_is_not_held_for_it(site, archive):
     site.ask(TOLD.format(4000, 12_000))
-    before = memory(site, "VmRSS")
+    before = site.memory("VmRSS")
     with viewing(site, archive, "?after=999") as viewer:
         eventually(lambda: connected(site) == 1, 20, "the line")
 
@@ -207,7 +207,7 @@ def test_what_a_viewer_acknowledges_and_does_not_take_is_not_held_for_it(site, a
             return connected(site) == 0
 
         eventually(ended, 20, "the end of the line")
-        assert memory(site, "VmHWM") - before < 25 << 20, "of 48 millions"
+        assert site.memory("VmHWM") - before < 25 << 20, "of 48 millions"
     site.ask("from apps.tuning.models import Event; Event.objects.filter(seq__gte=1000).delete()")
 
 
@@ -245,9 +245,9 @@ def test_a_viewer_that_says_more_than_a_page_is_broken_off(site, archive):
         with pytest.raises(TimeoutError):
             received(viewer)
         viewer.settimeout(20)
-        before = memory(site, "VmRSS")
+        before = site.memory("VmRSS")
         with suppress(ConnectionError):
             for _ in range(1000):
                 viewer.sendall(said(ACKNOWLEDGED) * 1000)
             pytest.fail("it was listened to")
-    assert memory(site, "VmRSS") - before < 8 << 20
+    assert site.memory("VmRSS") - before < 8 << 20

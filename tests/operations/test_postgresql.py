@@ -7,7 +7,7 @@ import sys
 import psycopg
 import pytest
 
-from tests.operations.running import ROOT
+from tests.running import ROOT
 
 ASKED = """
 import django; django.setup()

@@ -1,18 +1,16 @@
 """A request that is too large is refused while it arrives, by the server that the site runs."""
 
 import random
-import re
 import resource
 import socket
-import sys
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from tests.operations.running import ROOT, Site
 from tests.processes import eventually
+from tests.running import ROOT, Running
 
 PIECE = b"x" * (64 << 10)
 COUNT = 48
@@ -33,23 +31,14 @@ session.create()
 @contextmanager
 def served(folder, limit, change="pass", **environment):
     """A site that answers and takes uploads of `limit` bytes; `change` is done to its server before it starts."""
-    found = Site(folder)
+    found = Running(folder)
     found.environment |= {"UPLOAD_LIMIT": str(limit), **environment}
     try:
         found.migrate()
-        serve(found, change)
+        found.start_web(change)
         yield found
     finally:
         found.close()
-
-
-def serve(site, change="pass"):
-    """Starts the site's server, to which `change` is done before, and waits until it answers."""
-    words = ["-b", "127.0.0.1", "-p", str(site.port), "--no-server-name", "tuningsite.asgi:application"]
-    code = f"from tuningsite import serve\n{change}\nserve.main()"
-    site.web = site.start("web", sys.executable, "-c", code, *words)
-    eventually(lambda: site.web.poll() is not None or answers(site), 90, "the server")
-    assert site.web.poll() is None, site.logs()  # whoever took its port meanwhile may answer
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +64,6 @@ def carrying(site, session):
 
 def cookie_name(site, kind):
     return site.ask(f"from django.conf import settings; result = settings.{kind}_COOKIE_NAME")
-
-
-def answers(site):
-    try:
-        socket.create_connection(("127.0.0.1", site.port), 1).close()
-    except OSError:
-        return False
-    return True
 
 
 def status(site, path, headers, pieces, method="POST"):
@@ -267,7 +248,7 @@ def test_a_body_of_unknown_size_is_refused_before_it_comes(site, path):
     assert status(site, path, chunks, chunked(16))[0] == 411
     assert status(site, path, chunks, chunked(COUNT, end=False), "PUT")[0] == 411
     assert spooled(site) == 0
-    assert answers(site)
+    assert site.answers()
 
 
 def test_the_package_whose_classes_the_server_extends_is_pinned():
@@ -309,21 +290,15 @@ def roomy(tmp_path):
         yield found
 
 
-def memory(site, name):
-    """Bytes: "VmRSS" now, "VmHWM" at most."""
-    status = Path(f"/proc/{site.web.pid}/status").read_text()
-    return 1024 * int(re.search(rf"{name}:\s+(\d+) kB", status)[1])
-
-
 def test_an_upload_is_never_whole_in_memory(roomy, capsys):
     """As a browser sends it, through the parser of forms: the answer is that the form has no token."""
     cookie, small = signed_in(roomy, "owner"), form([PIECE] * 2)
     assert status(roomy, "/networks/", [cookie, KIND, f"Content-Length: {sum(map(len, small))}"], small)[0] == 403
     body = form([PIECE] * (LARGE // len(PIECE)))
-    before = memory(roomy, "VmRSS")
+    before = roomy.memory("VmRSS")
     code, sent = status(roomy, "/networks/", [cookie, KIND, f"Content-Length: {sum(map(len, body))}"], body)
     assert (code, sent) == (403, sum(map(len, body))), roomy.logs()
-    after, peak = memory(roomy, "VmRSS"), memory(roomy, "VmHWM")
+    after, peak = roomy.memory("VmRSS"), roomy.memory("VmHWM")
     with capsys.disabled():
         print(f"\n{LARGE >> 20} MiB sent: {before >> 20} MiB before, {peak >> 20} at most, {after >> 20} after")  # noqa: T201
     assert peak - before < LARGE / 8

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.operations.running import ROOT
+from tests.running import ROOT
 
 PRINT = (
     "from tuningsite import settings as s; import json; "

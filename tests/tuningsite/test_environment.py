@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.operations.running import MANAGE
+from tests.running import MANAGE
 from tuningsite import environment
 from workers.networks import limits, torch_archive
 

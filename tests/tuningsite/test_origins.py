@@ -13,7 +13,7 @@ import pytest
 from channels.security.websocket import OriginValidator
 from django.test import Client
 
-from tests.operations.running import ROOT
+from tests.running import ROOT
 
 PRINT = "from tuningsite import settings as s; import json; print(json.dumps([s.ORIGINS, s.CSRF_TRUSTED_ORIGINS]))"
 MINE = ("https://example.org", "https://a.example.org", "https://b.a.example.org")

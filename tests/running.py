@@ -5,7 +5,6 @@ Every process carries the directory's name in its environment; `close` ends all 
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import socket
@@ -22,9 +21,10 @@ import pytest
 
 from apps.operations import embedded, queue_address
 from tests import zoo
-from tests.processes import alive
+from tests.processes import Answering, alive, eventually
+from tuningsite.secret import secret_key
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 MANAGE = [sys.executable, str(ROOT / "manage.py")]
 
 _INSIDE = """
@@ -55,7 +55,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Site:
+class Running:
+    """`start`s processes of the site, and knows its own; `close` at last."""
+
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.data = folder / "data"
@@ -70,7 +72,7 @@ class Site:
             "PYTHONPATH": str(ROOT),
         }
         self.started: list[subprocess.Popen[bytes]] = []
-        self._inside: subprocess.Popen[str] | None = None
+        self._inside: Answering | None = None
 
     # processes
 
@@ -99,11 +101,38 @@ class Site:
         return "\n".join(f"--- {file.name}\n{file.read_text(errors='replace')[-2500:]}" for file in files)
 
     def server(self) -> subprocess.Popen[bytes]:
-        password = (self.data / "queue_password").read_text()  # made by the first process of the site
+        password = secret_key(self.data / "queue_password")
         embedded.prepare(self.data, password)
         process = self.start("queue", *embedded.arguments(self.data))
         embedded.wait_until_up(queue_address.url_of(queue_address.socket_path(self.data), password), 10)
         return process
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start_web(self, change: str = "pass") -> None:
+        """Starts the site's server, to which `change` is done before, and waits until it answers."""
+        code = f"from tuningsite import serve\n{change}\nserve.main()"
+        words = ["-b", "127.0.0.1", "-p", str(self.port), "--no-server-name", "tuningsite.asgi:application"]
+        self.web = self.start("web", sys.executable, "-c", code, *words)
+        eventually(lambda: self.web.poll() is not None or self.answers(), 90, "the server")
+        assert self.web.poll() is None, self.logs()  # whoever took its port meanwhile may answer
+
+    def stop_web(self) -> None:
+        self.web.terminate()
+        self.web.wait(20)
+
+    def answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False
+        return True
+
+    def memory(self, name: str) -> int:
+        """Bytes of the web's process: "VmRSS" now, "VmHWM" at most."""
+        return 1024 * int(Path(f"/proc/{self.web.pid}/status").read_text().partition(f"{name}:")[2].split()[0])
 
     def worker(self, queue: str = "measure") -> subprocess.Popen[bytes]:
         return self.start(queue, sys.executable, "-m", "workers.actors", queue)
@@ -141,8 +170,7 @@ class Site:
 
     def close(self) -> None:
         if self._inside is not None:
-            self._inside.kill()
-            self._inside.communicate()
+            self._inside.close()
         deadline = time.monotonic() + 10
         while (left := self.processes()) and time.monotonic() < deadline:
             for pid in left:
@@ -160,23 +188,9 @@ class Site:
     def ask(self, code: str):
         """Runs code where the site's models and services are; returns what it leaves in `result`."""
         if self._inside is None:
-            with (self.folder / "inside.log").open("ab") as log:
-                self._inside = subprocess.Popen(
-                    [sys.executable, "-c", _INSIDE],
-                    env=self.environment,
-                    cwd=ROOT,
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=log,
-                    text=True,
-                )
-        assert self._inside.stdin is not None
-        assert self._inside.stdout is not None
-        self._inside.stdin.write(json.dumps(code) + "\n")
-        self._inside.stdin.flush()
-        line = self._inside.stdout.readline()
-        assert line, (self.folder / "inside.log").read_text()
-        answer, error = json.loads(line)
+            inside = [sys.executable, "-c", _INSIDE]
+            self._inside = Answering(inside, self.folder / "inside.log", env=self.environment, cwd=ROOT)
+        answer, error = self._inside.ask(code)
         assert error is None, error
         return answer
 
@@ -241,15 +255,15 @@ result = [len(rows), len({r[2:] + (r[0],) for r in rows}), len(numbers), len(set
 def _new_site() -> dict[str, bytes]:
     """The database's files after all migrations: those are made once a process of tests, and take it seconds."""
     with tempfile.TemporaryDirectory(prefix="new-site-") as folder:
-        site = Site(Path(folder))
+        site = Running(Path(folder))
         subprocess.run([*MANAGE, "migrate", "-v", "0", "--skip-checks"], env=site.environment, cwd=ROOT, check=True)
         return {file.name: file.read_bytes() for file in site.data.glob("db.sqlite3*")}
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path) -> Iterator[Running]:
     """Everything but the processes: start those a test needs."""
-    found = Site(tmp_path)
+    found = Running(tmp_path)
     try:
         found.prepare(zoo.tiny(tmp_path))
         yield found
