@@ -129,6 +129,30 @@ def test_a_size_that_a_transposed_convolution_cannot_reach_is_refused_by_name() 
         pads.explicit_pads(model)
 
 
+WINDOWS = {
+    "Conv": {"kernel_shape": [3, 3]},
+    "MaxPool": {"kernel_shape": [2, 2], "dilations": [2, 2]},
+    "AveragePool": {"kernel_shape": [4, 4], "pads": [1, 0, 0, 1]},
+}
+"""Each is 3 or 4 wide, over an image of 2 x 2."""
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+@pytest.mark.parametrize("sizes", [[1, 4, 2, 2], ["N", 4, "H", "W"]], ids=["told", "chosen"])
+def test_a_window_that_is_wider_than_what_it_goes_over_is_refused_by_its_sizes(kind: str, sizes: list[Any]) -> None:
+    weights = [forms.drawn(4, 4, 3, 3)] if kind == "Conv" else []
+    model = forms.one(kind, sizes, 17, *weights, **WINDOWS[kind])
+    with pytest.raises(
+        NetworkError, match=r"its window of \d x \d is wider than the \d x \d that it goes over.*larger sizes"
+    ):
+        clean(model, {"x": [1, 4, 2, 2]})
+
+
+def test_a_window_that_fits_with_its_padding_is_none_of_these() -> None:
+    clean(forms.one("Conv", [1, 4, 1, 1], 17, forms.drawn(4, 4, 3, 3), pads=[1, 1, 1, 1]), {})
+    clean(forms.one("MaxPool", [1, 4, 1, 1], 17, kernel_shape=[2, 2], strides=[2, 2], ceil_mode=1), {})
+
+
 @pytest.mark.mutation
 def test_pads_on_the_wrong_side_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     model = forms.PADDED["Conv SAME_LOWER"]()

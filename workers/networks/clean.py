@@ -44,7 +44,7 @@ from workers.networks.normalizations import (
 )
 from workers.networks.opsets import casts_by_type, raise_opset, write_out_functions
 from workers.networks.padding import pad_channels
-from workers.networks.pads import cut_before_wrapped, explicit_pads
+from workers.networks.pads import cut_before_wrapped, explicit_pads, refuse_wide_windows
 from workers.networks.parts import places_of_parts
 from workers.networks.plain import constants_in_branches, whole_weights
 from workers.networks.powers import powers_of_one_type
@@ -112,6 +112,7 @@ PASSES: tuple[Pass, ...] = (
     nearest_by_places,
     resized_by_sizes,
     explicit_pads,
+    refuse_wide_windows,
     cut_before_wrapped,
     places_of_parts,
     recurrences_to_steps,

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, helper
 
 from workers.networks.errors import NetworkError
-from workers.networks.graph import Weights, attribute, operator_types, rewrite, set_attributes, told
+from workers.networks.graph import Weights, attribute, called, operator_types, rewrite, set_attributes, told
 from workers.networks.shape import TensorShape
 from workers.networks.shapes import tensor_shapes
 from workers.networks.structure import STANDARD
@@ -30,6 +30,28 @@ def explicit_pads(model: ModelProto) -> str | None:
     shapes = tensor_shapes(model) if nodes or rounded else {}
     written = sum(_write(node, shapes) for node in nodes) + sum(_fill(node, shapes) for node in rounded)
     return told(written, "operator got its padding in numbers", "operators got their padding in numbers")
+
+
+def refuse_wide_windows(model: ModelProto) -> None:
+    """Raises NetworkError for a window that is wider than what it goes over, its padding included: of it nothing comes, and by
+    onnx's inference one number. Rounded up, one does."""
+    if not _SLIDING & operator_types(model):
+        return
+    shapes = tensor_shapes(model)
+    for node in model.graph.node:
+        if node.domain not in STANDARD or node.op_type not in _SLIDING or attribute(node, "ceil_mode", 0):
+            continue
+        sizes, spans = _spatial(shapes.get(node.input[0])), _spans(node, shapes)
+        if sizes is None or spans is None or attribute(node, "auto_pad", b"NOTSET") != b"NOTSET":
+            continue
+        pads = attribute(node, "pads", [0] * 2 * len(sizes))
+        padded = [sum(one) for one in zip(sizes, pads[: len(sizes)], pads[len(sizes) :], strict=True)]
+        if any(span > size for span, size in zip(spans, padded, strict=True)):
+            raise NetworkError(
+                called(node),
+                f"its window of {_times(spans)} is wider than the {_times(padded)} that it goes over",
+                "choose larger sizes for the network's inputs, or export it with larger ones",
+            )
 
 
 def cut_before_wrapped(model: ModelProto) -> str | None:
@@ -65,12 +87,10 @@ def _asks(node: NodeProto) -> bool:
 def _write(node: NodeProto, shapes: Mapping[str, TensorShape]) -> bool:
     """Whether it could be written: sizes have to be known. Formulas: ONNX's definitions of Conv and ConvTranspose."""
     sizes = _spatial(shapes.get(node.input[0]))
-    kernel = attribute(node, "kernel_shape") or _spatial(shapes.get(node.input[1]) if len(node.input) > 1 else None)
-    if sizes is None or kernel is None:
+    spans = _spans(node, shapes)
+    if sizes is None or spans is None:
         return False
-    ones = [1] * len(sizes)
-    strides, dilations = attribute(node, "strides", ones), attribute(node, "dilations", ones)
-    spans = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    strides = attribute(node, "strides", [1] * len(sizes))
     mode = attribute(node, "auto_pad", b"NOTSET")
     if node.op_type == "ConvTranspose":
         added = attribute(node, "output_padding", [0] * len(sizes))
@@ -128,6 +148,18 @@ def _transposed(
     if any(missing):
         set_attributes(node, output_padding=padding)
     return [max(n, 0) for n in total]
+
+
+def _spans(node: NodeProto, shapes: Mapping[str, TensorShape]) -> list[int] | None:
+    """How far a window reaches along each axis."""
+    kernel = attribute(node, "kernel_shape") or _spatial(shapes.get(node.input[1]) if len(node.input) > 1 else None)
+    if kernel is None:
+        return None
+    return [(k - 1) * d + 1 for k, d in zip(kernel, attribute(node, "dilations", [1] * len(kernel)), strict=True)]
+
+
+def _times(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes))
 
 
 def _spatial(shape: TensorShape | None) -> list[int] | None:
