@@ -31,10 +31,11 @@ AUTO = Preset(
         ),
     ),
     more="At present DynaTune with operators that try each other's best, random configurations by the rules of the machine, "
-    "and a last turn for the best of each. In runs of two minutes it ended faster than ONNX Runtime on SqueezeNet, ResNet-18, "
-    "ResNet-50, VGG-19, MobileNet, a transformer encoder and AlexNet, on two cores of a processor with AVX-512, and with "
-    "AVX2 alone on all of these that were run; a MobileNet quantised to 8 bits took 1.16 of its time there, and on a busy "
-    "Intel server a ResNet-50 1.09 and a MobileNet 1.03. How it is on yours the page of each run says. Live it was, of six methods, the first to come within 5 % of the lowest latency in eight of "
-    "ten runs on SqueezeNet and GoogLeNet. In recorded parts of SqueezeNet's and ResNet-18's spaces its median is the lowest "
-    "of ten methods, but by ten pairs of runs it is not shown over random search, DynaTune and Ansor's gradient scheduler.",
+    "and a last turn for the best of each. In runs of two minutes it ended faster than ONNX Runtime on SqueezeNet, "
+    "ResNet-18, ResNet-50, VGG-19, MobileNet, a transformer encoder and AlexNet, on two cores of a processor with "
+    "AVX-512, and with AVX2 alone on all of these that were run; a MobileNet quantised to 8 bits took 1.16 of its time "
+    "there, and on a busy Intel server a ResNet-50 1.09 and a MobileNet 1.03. How it is on yours the page of each run "
+    "says. Live it was, of six methods, the first to come within 5 % of the lowest latency in eight of ten runs on "
+    "SqueezeNet and GoogLeNet. In recorded parts of SqueezeNet's and ResNet-18's spaces its median is the lowest of ten "
+    "methods, but by ten pairs of runs it is not shown over random search, DynaTune and Ansor's gradient scheduler.",
 )
