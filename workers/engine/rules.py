@@ -90,6 +90,7 @@ class _Tiles:
         self._machine = machine
         self._spatial = [value for knob, value in zip(sketch.knobs, values, strict=True) if _spatial(knob)]
         self._reduction = [value for knob, value in zip(sketch.knobs, values, strict=True) if _reduced(knob)]
+        self._steps = product(self._reduction, 0) * product(self._reduction, 1)
         self._late = _structured(sketch, choices, LATE)
         self._alone = DIRECT in sketch.structures
         self._vector = self._spatial[-1][:, 3]
@@ -141,8 +142,7 @@ class _Tiles:
             # Rows of an image lie a power of two apart, or nearly: many at a time meet in the same lines of the cache.
             penalty += 0.4 * np.log2(outer)
             # The shorter a reduction, the more of the time is the epilogue's: of a tile at once it is vectors in a row.
-            steps = product(reduction, 0) * inner_reduction
-            penalty += 0.25 * np.maximum(0, np.log2(SHORT / steps)) * self._late
+            penalty += 0.25 * np.maximum(0, np.log2(SHORT / self._steps)) * self._late
         # Accumulators of more than one register tile leave the registers with every step of the outer reduction.
         penalty += 0.5 * np.log2(product(spatial, 2)) * (product(reduction, 0) > 1)
         # Beside the accumulators, a vector of weights for each of theirs across and the input that meets them.
@@ -167,13 +167,12 @@ class _Tiles:
         rows = self._spatial[-2:-1] if len(self._reduction) == 1 else self._spatial[:-1]
         first, second = product(rows, 0), product(rows, 1)
         band = second * product(rows, 2) * product(rows, 3)
-        steps = product(self._reduction, 0) * product(self._reduction, 1)
-        strip = 4.0 * steps * columns[:, 1:].prod(axis=1)
+        strip = 4.0 * self._steps * columns[:, 1:].prod(axis=1)
         weights = strip * columns[:, 0]
         read = weights * np.where(weights > held, first, 1.0) * np.where(strip > held, second, 1.0)
         met = 4.0 * band * self._reduction[-1].prod(axis=1)
         read += met * first * np.where(met > held, columns[:, 0], 1.0)
-        return np.asarray(read / (2.0 * steps * first * band * columns.prod(axis=1)))
+        return np.asarray(read / (2.0 * self._steps * first * band * columns.prod(axis=1)))
 
     @property
     def _channels_last(self) -> bool:
